@@ -18,18 +18,23 @@ type Usage struct {
 	WebSearches  int64 `json:"web_searches"`   // server-side web searches
 }
 
-// Add returns the sum of both, class by class.
+// Add returns the sum of both, class by class. A sum that does not fit stays at the largest number.
 func (u Usage) Add(v Usage) Usage {
-	u.Input += v.Input
-	u.Output += v.Output
-	u.CacheWrite5m += v.CacheWrite5m
-	u.CacheWrite1h += v.CacheWrite1h
-	u.CacheRead += v.CacheRead
-	u.WebSearches += v.WebSearches
+	u.Input = Sum(u.Input, v.Input)
+	u.Output = Sum(u.Output, v.Output)
+	u.CacheWrite5m = Sum(u.CacheWrite5m, v.CacheWrite5m)
+	u.CacheWrite1h = Sum(u.CacheWrite1h, v.CacheWrite1h)
+	u.CacheRead = Sum(u.CacheRead, v.CacheRead)
+	u.WebSearches = Sum(u.WebSearches, v.WebSearches)
 	return u
 }
 
 // Tokens is the sum of all token classes, the number that a token budget counts.
 func (u Usage) Tokens() int64 {
-	return u.Input + u.Output + u.CacheWrite5m + u.CacheWrite1h + u.CacheRead
+	return Sum(u.Input, u.Output, u.CacheWrite5m, u.CacheWrite1h, u.CacheRead)
+}
+
+// Prompt is the size of the prompt in tokens: everything but the output.
+func (u Usage) Prompt() int64 {
+	return Sum(u.Input, u.CacheWrite5m, u.CacheWrite1h, u.CacheRead)
 }

@@ -1,0 +1,15 @@
+// Command autoagent-reporter is one tick of a mission's reporter.
+package main
+
+import (
+	"os"
+
+	"example.com/AutoAgentProject/cmd/internal/app"
+	"example.com/AutoAgentProject/core/cell"
+	"example.com/AutoAgentProject/core/mission"
+)
+
+func main() {
+	cell.ShimMain()
+	os.Exit(app.TickMain(mission.Reporter, app.OSEnv()))
+}

@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/usererr"
+)
+
+// abortWait bounds how long abort waits for the proof.
+const abortWait = 2 * time.Minute
+
+func (c *cli) abortCommand() *cobra.Command {
+	reason := ""
+	cmd := &cobra.Command{
+		Use:     "abort <id>",
+		Short:   "Stop a mission for good, and prove it",
+		Long:    "Stop a mission for good. It returns when nothing of the mission lives any more; the work so far stays.",
+		Example: `  AutoAgentProject abort my-site --reason "wrong goal"`,
+		Args:    exactly(1, "the mission's id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, st, m, err := c.mission(args[0])
+			if err != nil {
+				return err
+			}
+			if err := owned(st.Dir()); err != nil {
+				return err
+			}
+			if reason == "" {
+				reason = "aborted by a person"
+			}
+			made, err := st.Stop(mission.Stop{Cause: mission.Aborted, Reason: clean(reason), By: "person", At: time.Now()})
+			if err != nil {
+				return usererr.Wrap(err, usererr.Environment, "", "the tombstone of %s cannot be written", m.ID)
+			}
+			e, err := c.engineOf(root, m)
+			if err != nil {
+				return err
+			}
+			ctx, done := context.WithTimeout(cmd.Context(), abortWait)
+			defer done()
+			rec, err := e.Stop(ctx, m.ID)
+			if err != nil {
+				return usererr.Wrap(err, usererr.Failed, "AutoAgentProject status "+m.ID+" shows how far it is; abort again goes on", "mission %s is not proven stopped", m.ID)
+			}
+			stop, err := st.Stopped()
+			if err != nil || stop == nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"id": m.ID, "stop": stop, "made": made, "record": rec})
+			}
+			if !made && stop.Cause != mission.Aborted {
+				c.say("Mission %s had ended already: %s", m.ID, stop.Cause.Phase())
+				return nil
+			}
+			c.say("Mission %s is aborted: %s", m.ID, rec.Proof)
+			c.say("  %-8s %s", "cost", costText(st, m))
+			c.say("  %-8s %s", "work", st.Work())
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return cmd
+}

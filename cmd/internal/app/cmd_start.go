@@ -1,0 +1,276 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/AutoAgentProject/core/engine"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/supervisor"
+	"example.com/AutoAgentProject/core/usererr"
+)
+
+// startOptions are the flags of start as typed.
+type startOptions struct {
+	goalFile    string
+	budget      string
+	daily       string
+	maxHours    string
+	until       string
+	specialists string
+	from        string
+	fromHead    bool
+	verify      string
+	engine      string
+	user        bool
+	system      bool
+	runAs       string
+	model       string
+	dryRun      bool
+	scripted    bool   // the demo's: the model's part is played from a script
+	upstream    string // the demo's
+	login       string // the demo's
+}
+
+func (c *cli) startCommand() *cobra.Command {
+	o := startOptions{}
+	cmd := &cobra.Command{
+		Use:   `start <id> "<goal>"`,
+		Short: "Start a mission and work on it until it ends",
+		Long: "Start a mission: a goal, a budget and a time limit. With the embedded engine it works in the foreground until the\n" +
+			"mission ends; Ctrl-C aborts it. A goal that begins with - goes behind --.",
+		Example: `  AutoAgentProject start my-site "Build a landing page" --budget 10% --max-hours 4 --specialists codebuilder:2,designer:1
+  AutoAgentProject start fix-cart "Make the failing tests pass" --from ~/src/shop --verify "npm ci && npm test" --budget 3usd`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usererr.New(usererr.Usage, `write AutoAgentProject start my-site "what to do"`, "the mission needs an id")
+			case len(args) > 2:
+				return usererr.New(usererr.Usage, "put quotes around the goal", "there are %d arguments, an id and a goal are two", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			goal := ""
+			if len(args) == 2 {
+				goal = args[1]
+				if o.goalFile != "" {
+					return usererr.New(usererr.Usage, "give one of them", "there is a goal and a --goal-file")
+				}
+			}
+			return c.start(cmd.Context(), args[0], goal, len(args) == 2, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.goalFile, "goal-file", "", "file with the goal; - is standard input")
+	f.StringVar(&o.budget, "budget", "", `most that may be spent: 10% of a day of the plan, 5usd, $5 or 2Mtok (default 10%)`)
+	f.StringVar(&o.daily, "daily", "", "what 100% of a day is, for example 40usd")
+	f.StringVar(&o.maxHours, "max-hours", "", "hours in which the mission can run (default 4)")
+	f.StringVar(&o.until, "until", "", "end at a time instead: 2026-12-01T08:00:00Z, or 08:00 for the next one")
+	f.StringVar(&o.specialists, "specialists", "codebuilder:1", "who works: profession:count,…")
+	f.StringVar(&o.from, "from", "", "git repository or folder to start from")
+	f.BoolVar(&o.fromHead, "from-head", false, "take HEAD of --from although it does not hold everything that lies there")
+	f.StringVar(&o.verify, "verify", "", "command that must pass at the end in a fresh checkout of the result")
+	f.StringVar(&o.engine, "engine", "", "who ticks: embedded (this process)")
+	f.BoolVar(&o.user, "user", false, "with --engine systemd: the user manager")
+	f.BoolVar(&o.system, "system", false, "with --engine systemd: the system manager")
+	f.StringVar(&o.runAs, "run-as", "", "as root: the user that the mission runs as")
+	f.StringVar(&o.model, "model", "", "exact id of the model (default "+defaultModel+")")
+	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, show what would be fixed, make nothing")
+	return cmd
+}
+
+// start checks everything, makes the mission all or nothing, and ticks it to its end.
+func (c *cli) start(ctx context.Context, id, goal string, given bool, o startOptions) error {
+	if err := c.runAs(o); err != nil {
+		return err
+	}
+	d, err := c.draft(ctx, id, goal, given, o)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		if c.json {
+			return c.printJSON(d.mission)
+		}
+		c.describe(d)
+		c.say("Nothing was made (--dry-run).")
+		return nil
+	}
+	if err := c.create(ctx, d); err != nil {
+		return err
+	}
+	if !c.json {
+		c.describe(d)
+	}
+	return c.tickToTheEnd(ctx, d.root, d.mission)
+}
+
+// describe shows what was fixed.
+func (c *cli) describe(d *draft) {
+	m := d.mission
+	row := func(name, format string, args ...any) { c.say("  %-8s %s", name, fmt.Sprintf(format, args...)) }
+	c.say("Mission %s", m.ID)
+	row("pays", "%s", m.Payer)
+	row("budget", "%s", m.BudgetSentence)
+	switch {
+	case !m.Until.IsZero():
+		row("time", "until %s", m.Until.Local().Format("2006-01-02 15:04 MST"))
+	default:
+		row("time", "%s in which it can run", shortDuration(time.Duration(m.MaxRun)))
+	}
+	var names []string
+	for _, a := range mission.Specialists(m.Roster) {
+		names = append(names, a.Name)
+	}
+	row("agents", "manager, %s (%s, model %s)", strings.Join(names, ", "), m.Agents, m.Model)
+	if n := len(names); n > mission.WarnSpecialists {
+		row("warning", "%d specialists are many for one manager; %d work well", n, mission.WarnSpecialists)
+	}
+	row("engine", "%s", d.engineSentence)
+	row("walls", "%s", d.walls)
+	if m.From != nil {
+		row("from", "%s %s", m.From.Path, m.From.Branch)
+	}
+	if m.Verify != "" {
+		row("verify", "%s", m.Verify)
+	}
+	row("told", "no channel is set: messages stay in notify/ and the log")
+	row("watch", "AutoAgentProject status %s%s · AutoAgentProject logs %s%s -f", m.ID, c.rootHint(), m.ID, c.rootHint())
+	row("stop", "Ctrl-C here, or AutoAgentProject abort %s%s", m.ID, c.rootHint())
+}
+
+// rootHint repeats --root where it was needed to find the mission.
+func (c *cli) rootHint() string {
+	if c.rootFlag == "" {
+		return ""
+	}
+	return " --root " + shellQuote(c.rootFlag)
+}
+
+func shellQuote(s string) string {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !(r == '/' || r == '.' || r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// tickToTheEnd runs the embedded engine in the foreground and says how the mission ended.
+func (c *cli) tickToTheEnd(ctx context.Context, root store.Root, m mission.Mission) error {
+	st := root.Mission(m.ID)
+	p := c.watchProgress(st, m)
+	stop, err := c.newSupervisor(root, slog.New(slog.NewTextHandler(io.Discard, nil))).Start(ctx, m.ID)
+	p.stop()
+	if err != nil {
+		return err
+	}
+	return c.tellEnd(ctx, root, m, stop)
+}
+
+// endCode is the exit status for the end of a mission.
+func endCode(cause mission.Cause) usererr.Code {
+	switch cause {
+	case mission.Completed:
+		return usererr.OK
+	case mission.Budget, mission.Time:
+		return usererr.Spent
+	case mission.Aborted:
+		return usererr.Aborted
+	}
+	return usererr.Failed
+}
+
+func (c *cli) runCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "run <id>",
+		Short:   "Go on with a mission that nobody ticks any more",
+		Long:    "Go on, in the foreground, with a live mission of the embedded engine whose process is gone: after a crash, a reboot\nor a closed terminal.",
+		Example: "  AutoAgentProject run my-site",
+		Args:    exactly(1, "the mission's id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, st, m, err := c.mission(args[0])
+			if err != nil {
+				return err
+			}
+			if m.Engine != supervisor.Name {
+				return usererr.New(usererr.Usage, "", "mission %s is ticked by %s", m.ID, m.Engine)
+			}
+			stop, err := st.Stopped()
+			if err != nil {
+				return err
+			}
+			if stop == nil {
+				if err := owned(st.Dir()); err != nil {
+					return err
+				}
+				return c.tickToTheEnd(cmd.Context(), root, m)
+			}
+			if _, err := c.newSupervisor(root, discard()).Stop(cmd.Context(), m.ID); err != nil {
+				return err
+			}
+			return c.tellEnd(cmd.Context(), root, m, *stop)
+		},
+	}
+}
+
+func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// engineOf wires the engine of a mission.
+func (c *cli) engineOf(root store.Root, m mission.Mission) (engine.Engine, error) {
+	if m.Engine != supervisor.Name {
+		return nil, usererr.New(usererr.Environment, "", "this version knows no engine %q", m.Engine)
+	}
+	return c.newSupervisor(root, discard()), nil
+}
+
+// mission finds a mission by the id that was typed.
+func (c *cli) mission(id string) (store.Root, *store.Store, mission.Mission, error) {
+	root, err := c.store()
+	if err != nil {
+		return "", nil, mission.Mission{}, err
+	}
+	if err := mission.CheckID(id); err != nil {
+		return "", nil, mission.Mission{}, err
+	}
+	st := root.Mission(id)
+	m, err := st.Mission()
+	if errors.Is(err, store.ErrNoMission) {
+		err = usererr.New(usererr.NotFound, "AutoAgentProject list --all shows what there is below "+string(root), "there is no mission %s", id)
+	}
+	return root, st, m, err
+}
+
+// exactly is the rule for commands with a fixed number of arguments.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usererr.New(usererr.Usage, "see "+cmd.CommandPath()+" --help", "%s takes %s", cmd.Name(), what)
+		}
+		return nil
+	}
+}
+
+// owned refuses to touch a mission whose files belong to another user: as root it would leave files behind that the
+// owner's ticks cannot write.
+func owned(dir string) error {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if uid := fileOwner(st); uid != os.Geteuid() {
+		return usererr.New(usererr.Environment, "run it as the user that started the mission", "%s belongs to user %d", filepath.Base(dir), uid)
+	}
+	return nil
+}

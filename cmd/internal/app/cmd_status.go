@@ -1,0 +1,229 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/spf13/cobra"
+
+	"example.com/AutoAgentProject/core/engine"
+	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/usererr"
+	"example.com/AutoAgentProject/core/view"
+)
+
+func (c *cli) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "status [<id>]",
+		Short:   "Show a mission: steps, agents, spend, time",
+		Long:    "Show a mission as it is. Without an id: the only live mission, or the list of them.",
+		Example: "  AutoAgentProject status my-site\n  AutoAgentProject status my-site --json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usererr.New(usererr.Usage, "see AutoAgentProject status --help", "status takes one id at most")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := c.store()
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				live, err := c.missions(cmd.Context(), root, false)
+				if err != nil {
+					return err
+				}
+				if len(live) != 1 {
+					return c.printList(live)
+				}
+				args = []string{live[0].ID}
+			}
+			_, st, _, err := c.mission(args[0])
+			if err != nil {
+				return err
+			}
+			v, err := c.view(cmd.Context(), root, st)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				err = c.printJSON(v)
+			} else {
+				c.printStatus(v)
+			}
+			if err == nil && v.Unreadable {
+				err = quiet(usererr.Unreadable)
+			}
+			return err
+		},
+	}
+}
+
+// view gathers a mission for people.
+func (c *cli) view(ctx context.Context, root store.Root, st *store.Store) (view.Mission, error) {
+	profs, err := professions()
+	if err != nil {
+		return view.Mission{}, err
+	}
+	live := func(ctx context.Context, id string) (engine.Live, error) {
+		m, err := st.Mission()
+		if err != nil {
+			return engine.Live{}, err
+		}
+		e, err := c.engineOf(root, m)
+		if err != nil {
+			return engine.Live{}, err
+		}
+		return e.Live(ctx, id)
+	}
+	return view.Read(ctx, st, live, profs, time.Now())
+}
+
+func (c *cli) printStatus(v view.Mission) {
+	now := time.Now()
+	c.say("%s  %s", c.colour("1", v.ID), c.phase(v.Phase))
+	row := func(name, format string, args ...any) {
+		c.say("  %-8s %s", name, c.fit(fmt.Sprintf(format, args...), 11))
+	}
+	row("goal", "%s", v.Goal)
+	if v.Stop != nil {
+		row("ended", "%s, %s (by %s)", v.Stop.Reason, ago(v.Stop.At, now), v.Stop.By)
+	}
+	row("budget", "%s", v.Budget.Text)
+	if v.Budget.Reserved > 0 {
+		row("", "%d%% of it reserved by runs", v.Budget.Reserved*100/max(v.Budget.Total, 1))
+	}
+	switch {
+	case v.Stop != nil:
+	case v.Time.Limited:
+		row("time", "%s used, %s left", shortDuration(time.Duration(v.Time.Used).Round(time.Second)), shortDuration(time.Duration(v.Time.Left).Round(time.Second)))
+	}
+	row("age", "started %s", ago(v.CreatedAt, now))
+	row("pays", "%s", v.Payer)
+	if v.Live.Ticking {
+		row("ticked", "by %s", v.Live.By)
+	}
+	for _, p := range v.Pauses {
+		until := ""
+		if !p.Until.IsZero() {
+			until = " until " + p.Until.Local().Format("15:04")
+		}
+		c.say("  %s", c.colour("33", c.fit(fmt.Sprintf("paused%s (%s): %s", until, p.Cause, p.Reason), 2)))
+	}
+	for _, w := range v.Warnings {
+		c.say("  %s", c.colour("33", c.fit("warning: "+w, 2)))
+	}
+	if len(v.Steps) > 0 {
+		c.say("")
+		t := table{{"STEP", "STATE", "AGENT", "SINCE", "TITLE"}}
+		for _, s := range v.Steps {
+			title := s.Title
+			if s.State == plan.Failed && s.Reason != "" {
+				title += " (" + s.Reason + ")"
+			}
+			t = append(t, []string{s.ID, string(s.State), dash(s.Agent), ago(s.Since, now), title})
+		}
+		c.printTable(t)
+	}
+	c.say("")
+	t := table{{"AGENT", "DOES", "SINCE", "INBOX", "NEXT", "LAST LINE"}}
+	for _, a := range v.Agents {
+		inbox := fmt.Sprintf("%d", a.Inbox.New+a.Inbox.InProcess)
+		if a.Inbox.Failed > 0 {
+			inbox += fmt.Sprintf("+%d failed", a.Inbox.Failed)
+		}
+		next := "-"
+		if !a.Next.IsZero() {
+			next = "in " + shortDuration(max(a.Next.Sub(now), 0).Round(time.Second))
+		}
+		t = append(t, []string{a.Name, dash(a.Doing), ago(a.Since, now), inbox, next, dash(a.Line)})
+	}
+	c.printTable(t)
+	if v.Result != "" {
+		c.say("")
+		row("result", "%s", v.Result)
+	}
+}
+
+func (c *cli) phase(p string) string {
+	switch {
+	case p == "completed":
+		return c.colour("32", p)
+	case p == "failed", strings.HasPrefix(p, "halted"), p == "aborted":
+		return c.colour("31", p)
+	}
+	return c.colour("36", p)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// ago is the age of a moment in words; the future counts as now.
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	d := max(now.Sub(t), 0)
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds ago", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+}
+
+// table is rows of cells, the first one the head.
+type table [][]string
+
+// printTable prints columns aligned, the last one cut to the terminal's width.
+func (c *cli) printTable(t table) {
+	var width []int
+	for i := range t {
+		for j := range t[i] {
+			t[i][j] = strings.ReplaceAll(clean(t[i][j]), "\n", " ")
+			for len(width) <= j {
+				width = append(width, 0)
+			}
+			width[j] = max(width[j], runewidth.StringWidth(t[i][j]))
+		}
+	}
+	for i, row := range t {
+		var b strings.Builder
+		b.WriteString("  ")
+		for j, cell := range row {
+			if j == len(row)-1 {
+				b.WriteString(cell)
+				break
+			}
+			b.WriteString(runewidth.FillRight(cell, width[j]+2))
+		}
+		line := c.fit(strings.TrimRight(b.String(), " "), 0)
+		if i == 0 {
+			line = c.colour("2", line)
+		}
+		fmt.Fprintln(c.env.Stdout, line)
+	}
+}
+
+// fit cuts text to what is left of the terminal's width behind an indent; piped output is never cut.
+func (c *cli) fit(s string, indent int) string {
+	s = strings.ReplaceAll(clean(s), "\n", " ")
+	if tty, w := c.terminal(); tty {
+		return runewidth.Truncate(s, max(w-indent, 20), "…")
+	}
+	return s
+}

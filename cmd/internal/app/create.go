@@ -1,0 +1,114 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/git"
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/tick"
+	"example.com/AutoAgentProject/core/usererr"
+)
+
+// create makes the mission's folders, all or nothing: it is built under names that nobody takes for a mission and moved
+// into place as the last thing. The move of the data folder is the moment from which it exists.
+func (c *cli) create(ctx context.Context, d *draft) (err error) {
+	m := &d.mission
+	home, missions := d.root.Home(), d.root.Missions()
+	for _, dir := range []string{home, missions} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return usererr.Wrap(err, usererr.Environment, "", "the root cannot be written")
+		}
+	}
+	staging, err := os.MkdirTemp(string(d.root), ".new-"+m.ID+"-")
+	if err != nil {
+		return usererr.Wrap(err, usererr.Environment, "", "the root cannot be written")
+	}
+	defer tick.Sweep(staging)
+	next := store.Root(staging).Mission(m.ID)
+	for _, dir := range []string{next.Dir(), next.Work(), filepath.Join(next.Notify(), "new"), filepath.Join(next.Dir(), "approvals"), filepath.Join(next.Dir(), "checkpoints")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if m.Base, err = c.importSource(ctx, next, m.From); err != nil {
+		return err
+	}
+	if err := files.Publish(next.Goal(), d.goal, 0o600); err != nil {
+		return err
+	}
+	for _, a := range m.Roster {
+		if err := next.Queue().Make(a.Name); err != nil {
+			return err
+		}
+	}
+	if err := next.Ledger().Create(ctx, m.Budget, m.CreatedAt); err != nil {
+		return err
+	}
+	if err := next.PrepareTombstone(); err != nil {
+		return err
+	}
+	if err := next.Journal().Add(journal.Event{At: m.CreatedAt, Kind: journal.MissionStarted, Text: fmt.Sprintf("mission %s started with a budget of %s", m.ID, m.Budget)}); err != nil {
+		return err
+	}
+	if err := next.CreateMission(*m); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return usererr.New(usererr.Aborted, "", "stopped before anything was made")
+	}
+	st := d.root.Mission(m.ID)
+	if err := files.Move(next.Work(), st.Work()); err != nil {
+		return taken(m.ID, err)
+	}
+	if err := files.Move(next.Dir(), st.Dir()); err != nil {
+		tick.Sweep(st.Work())
+		return taken(m.ID, err)
+	}
+	return os.MkdirAll(st.Logs(), 0o700)
+}
+
+func taken(id string, err error) error {
+	if errors.Is(err, files.ErrExists) || errors.Is(err, unix.ENOTEMPTY) {
+		return usererr.New(usererr.Conflict, "choose another id", "somebody else started a mission %s just now", id)
+	}
+	return err
+}
+
+// importSource makes the mission's repository and returns its first commit.
+func (c *cli) importSource(ctx context.Context, st *store.Store, from *mission.Source) (string, error) {
+	repo, err := git.Init(ctx, st.Repo())
+	if err != nil {
+		return "", err
+	}
+	var base string
+	switch {
+	case from == nil:
+		base, err = repo.Start(ctx)
+	case from.Kind == "git":
+		c.progress("taking over the history of %s", from.Path)
+		base, err = repo.ImportRepo(ctx, from.Path)
+		if err == nil && base != from.Commit {
+			err = usererr.New(usererr.Conflict, "start again", "HEAD of %s moved meanwhile", from.Path)
+		}
+	default:
+		c.progress("taking over the files of %s", from.Path)
+		base, err = repo.ImportFolder(ctx, from.Path)
+	}
+	return base, err
+}
+
+// progress is a line for whoever waits; it is no part of the answer.
+func (c *cli) progress(format string, args ...any) {
+	if !c.json {
+		fmt.Fprintln(c.env.Stderr, clean(fmt.Sprintf(format, args...)))
+	}
+}

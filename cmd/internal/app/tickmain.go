@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"example.com/AutoAgentProject/core/guard"
+	"example.com/AutoAgentProject/core/manager"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/reporter"
+	"example.com/AutoAgentProject/core/specialist"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/tick"
+	"example.com/AutoAgentProject/core/usererr"
+)
+
+const termSignal = syscall.SIGTERM
+
+// once is one tick of a role.
+type once interface {
+	Once(context.Context) (tick.Outcome, error)
+}
+
+// roles says which code ticks a role.
+var roles = map[mission.Role]func(*tick.Tick) once{
+	mission.Manager:    func(t *tick.Tick) once { return manager.Manager{Tick: t} },
+	mission.Specialist: func(t *tick.Tick) once { return specialist.Specialist{Tick: t} },
+	mission.Reporter:   func(t *tick.Tick) once { return reporter.Reporter{Tick: t} },
+	mission.Quota:      func(t *tick.Tick) once { return guard.Guard{Tick: t} },
+}
+
+// TickMain is the main of a role's binary: one tick of one agent. Exit status by the table of usererr.
+func TickMain(role mission.Role, env Env) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	err := tickOnce(ctx, role, env)
+	if err == nil {
+		return int(usererr.OK)
+	}
+	if !errors.Is(err, errQuiet) {
+		fmt.Fprintf(env.Stderr, "autoagent-%s: error: %s\n", role, clean(err.Error()))
+		var u *usererr.Error
+		if errors.As(err, &u) && u.Hint != "" {
+			fmt.Fprintf(env.Stderr, "autoagent-%s: hint: %s\n", role, u.Hint)
+		}
+	}
+	return int(usererr.CodeOf(err))
+}
+
+// maxSteps is how much one tick does in a row before it ends; the rest is the next tick's.
+const maxSteps = 20
+
+func tickOnce(ctx context.Context, role mission.Role, env Env) error {
+	f := flag.NewFlagSet("autoagent-"+string(role), flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	root := f.String("root", "", "folder of all missions")
+	id := f.String("mission", "", "the mission's id")
+	name := f.String("agent", string(role), "the agent's name")
+	version := f.Bool("version", false, "print the version")
+	if err := f.Parse(env.Args); err != nil {
+		return usererr.Wrap(err, usererr.Usage, "it is started by the engine or by AutoAgentProject tick", "the arguments are wrong")
+	}
+	if *version {
+		fmt.Fprintf(env.Stdout, "autoagent-%s %s\n", role, Version())
+		return nil
+	}
+	if !filepath.IsAbs(*root) || f.NArg() > 0 {
+		return usererr.New(usererr.Usage, "it is started by the engine or by AutoAgentProject tick", "--root, --mission and --agent are needed")
+	}
+	if err := errors.Join(mission.CheckID(*id), mission.CheckAgent(*name)); err != nil {
+		return err
+	}
+	st := store.Root(*root).Mission(*id)
+	m, err := st.Mission()
+	if err != nil {
+		return err
+	}
+	a, ok := m.Agent(*name)
+	if !ok || a.Role != role {
+		return usererr.New(usererr.DoNotRetry, "", "mission %s has no %s %q", *id, role, *name)
+	}
+	if err := owned(st.Dir()); err != nil {
+		return err
+	}
+	log, done := tickLog(st, a, env)
+	defer done()
+	t, err := newTick(st, m, a, log)
+	if err != nil {
+		return err
+	}
+	out, end, err := t.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	for n := 0; err == nil && out != tick.Busy && out != tick.Over && n < maxSteps && ctx.Err() == nil; n++ {
+		if out, err = roles[role](t).Once(ctx); out != tick.Moved {
+			break
+		}
+	}
+	if err != nil {
+		log.Error("tick", "err", err)
+		return err
+	}
+	if out == tick.Later {
+		return quiet(usererr.Later)
+	}
+	return nil
+}
+
+// tickLog writes to the agent's log file, which rotates, and to stderr, without the time where the journal adds its own.
+func tickLog(st *store.Store, a mission.Agent, env Env) (*slog.Logger, func()) {
+	file := &lumberjack.Logger{Filename: st.AgentLog(a.Name), MaxSize: 10, MaxBackups: 5}
+	opts := &slog.HandlerOptions{}
+	if env.Getenv("JOURNAL_STREAM") != "" {
+		opts.ReplaceAttr = func(groups []string, at slog.Attr) slog.Attr {
+			if len(groups) == 0 && at.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return at
+		}
+	}
+	log := slog.New(slog.NewMultiHandler(slog.NewTextHandler(file, nil), slog.NewTextHandler(env.Stderr, opts)))
+	return log.With("mission", st.ID(), "agent", a.Name), func() { file.Close() }
+}
+
+// BridgeMain is the main of autoagent-bridge, whose dashboard is not part of this version.
+func BridgeMain(env Env) int {
+	if strings.Join(env.Args, " ") == "--version" {
+		fmt.Fprintln(env.Stdout, "autoagent-bridge "+Version())
+		return int(usererr.OK)
+	}
+	fmt.Fprintln(env.Stderr, "autoagent-bridge: error: this version has no dashboard yet")
+	fmt.Fprintln(env.Stderr, "autoagent-bridge: hint: AutoAgentProject status and logs -f show the same")
+	return int(usererr.DoNotRetry)
+}

@@ -1,0 +1,116 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/AutoAgentProject/core/claude"
+	"example.com/AutoAgentProject/core/login"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/profession"
+	"example.com/AutoAgentProject/core/runner"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/supervisor"
+	"example.com/AutoAgentProject/core/tick"
+	"example.com/AutoAgentProject/core/usererr"
+	"example.com/AutoAgentProject/prompts"
+)
+
+// This file chooses the implementations.
+
+func professions() (profession.Set, error) { return profession.Load(prompts.Files()) }
+
+func price(model string, u money.Usage, at time.Time) (money.Nano, bool) {
+	return money.Default().Cost(model, u, at, false)
+}
+
+func newRunner(program, path string, l runner.Launcher) *claude.Claude {
+	return claude.New(claude.Config{Program: program, Launcher: l, Price: price, Path: path})
+}
+
+// newTick wires the tick of one agent.
+func newTick(st *store.Store, m mission.Mission, a mission.Agent, log *slog.Logger) (*tick.Tick, error) {
+	profs, err := professions()
+	if err != nil {
+		return nil, err
+	}
+	t := &tick.Tick{
+		Store: st, Mission: m, Agent: a, Professions: profs, Limits: tick.DefaultLimits, Now: time.Now, Log: log,
+		Credential: func() (runner.Credential, error) {
+			f, err := login.Read(m.Credentials)
+			return f.Credential(), err
+		},
+	}
+	if m.VerifyLimit > 0 {
+		t.Limits.Verify = time.Duration(m.VerifyLimit)
+	}
+	t.Runner = newRunner(m.Program, m.Path, t)
+	return t, nil
+}
+
+// roleProgram is the binary that ticks a role: beside this one.
+func roleProgram(r mission.Role) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(self), "autoagent-"+string(r))
+	if _, err := os.Stat(path); err != nil {
+		return "", usererr.New(usererr.Environment, "make install puts all programs into one folder", "%s is not beside %s", filepath.Base(path), self)
+	}
+	return path, nil
+}
+
+// newSupervisor wires the embedded engine.
+func (c *cli) newSupervisor(root store.Root, log *slog.Logger) *supervisor.Supervisor {
+	return &supervisor.Supervisor{
+		Root: root, Log: log,
+		Command: func(m mission.Mission, a mission.Agent) []string {
+			path, err := roleProgram(a.Role)
+			if err != nil {
+				path = "autoagent-" + string(a.Role) // the start says that it is not there
+			}
+			return []string{path, "--root", string(root), "--mission", m.ID, "--agent", a.Name}
+		},
+		Env: tickEnvironment(c.env.Getenv),
+		Finish: func(ctx context.Context, m mission.Mission, stop mission.Stop) error {
+			return finish(ctx, root.Mission(m.ID), m, stop, log)
+		},
+	}
+}
+
+// tickEnvironment is the closed list of variables that a tick gets; what else stands in the person's shell (keys among
+// them) stays there.
+func tickEnvironment(getenv func(string) string) []string {
+	var env []string
+	for _, k := range append([]string{"PATH", "HOME", "LANG", "TZ", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}, testOnlyVariables...) {
+		if v := getenv(k); v != "" {
+			env = append(env, k+"="+v)
+		}
+	}
+	return env
+}
+
+// systemPath holds the folders of programs that every cell shows.
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// cellPath is the PATH inside the cells: those entries of the person's own that the cells show.
+func cellPath(path string) string {
+	var out []string
+	for _, d := range append(filepath.SplitList(path), filepath.SplitList(systemPath)...) {
+		for _, top := range []string{"/usr/", "/bin", "/sbin", "/opt/", "/nix/"} {
+			if strings.HasPrefix(d+"/", top+"/") || strings.HasPrefix(d, top) && strings.HasSuffix(top, "/") {
+				if !slices.Contains(out, d) {
+					out = append(out, d)
+				}
+			}
+		}
+	}
+	return strings.Join(out, ":")
+}

@@ -1,0 +1,103 @@
+package cell
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// errNoAnswer means that the cell ended before its shim was heard; what bwrap printed tells why.
+var errNoAnswer = errors.New("the cell did not come up")
+
+// order is what the shim is told. It travels over a socket: arguments and environments can be read by others.
+type order struct {
+	Argv   []string `json:"argv"`
+	Env    []string `json:"env"`
+	Dir    string   `json:"dir"`
+	Limits Limits   `json:"limits"`
+	Write  []string `json:"write"` // paths inside below which Landlock allows writing
+	Trials []trial  `json:"trials,omitempty"`
+}
+
+// answer is what the shim says just before it becomes the program.
+type answer struct {
+	Walls Walls  `json:"walls"`
+	Error string `json:"error,omitempty"`
+}
+
+// channel is the starter's end of the socket to the shim: hello from it, the order to it, the answer from it.
+type channel struct{ f *os.File }
+
+func newChannel() (*channel, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	ch, theirs := &channel{os.NewFile(uintptr(fds[0]), "cell")}, os.NewFile(uintptr(fds[1]), "shim")
+	// The kernel names the sender of hello in our PID namespace; the shim knows only its number inside.
+	if err := unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
+		ch.Close()
+		theirs.Close()
+		return nil, nil, os.NewSyscallError("setsockopt", err)
+	}
+	return ch, theirs, nil
+}
+
+func (c *channel) Close() error { return c.f.Close() }
+
+// hello waits for the shim and returns its process id.
+func (c *channel) hello() (int, error) {
+	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
+	var n, oobn int
+	var err error
+	for {
+		n, oobn, _, _, err = unix.Recvmsg(int(c.f.Fd()), buf, oob, 0)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil || n == 0 {
+		return 0, errors.Join(errNoAnswer, err)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil || len(messages) != 1 {
+		return 0, errors.Join(errNoAnswer, err)
+	}
+	cred, err := unix.ParseUnixCredentials(&messages[0])
+	if err != nil || cred.Pid <= 0 {
+		return 0, errors.Join(errNoAnswer, err)
+	}
+	return int(cred.Pid), nil
+}
+
+// send gives the order, which the shim takes as its leave to go on, and returns the answer.
+func (c *channel) send(o order) (Walls, error) {
+	b, err := json.Marshal(o)
+	if err != nil {
+		return Walls{}, err
+	}
+	for len(b) > 0 {
+		n, err := unix.SendmsgN(int(c.f.Fd()), b, nil, nil, unix.MSG_NOSIGNAL)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return Walls{}, errors.Join(errNoAnswer, err)
+		}
+		b = b[max(n, 0):]
+	}
+	if err := unix.Shutdown(int(c.f.Fd()), unix.SHUT_WR); err != nil {
+		return Walls{}, errors.Join(errNoAnswer, err)
+	}
+	var a answer
+	if err := json.NewDecoder(c.f).Decode(&a); errors.Is(err, io.EOF) {
+		return Walls{}, errNoAnswer
+	} else if err != nil {
+		return Walls{}, errors.Join(errNoAnswer, err)
+	}
+	if a.Error != "" {
+		return a.Walls, fmt.Errorf("shim: %s", a.Error)
+	}
+	return a.Walls, nil
+}

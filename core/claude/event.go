@@ -1,0 +1,195 @@
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// event is one line of the program's output, of whatever type; only what is used is read.
+type event struct {
+	Type      string `json:"type"`
+	Subtype   string `json:"subtype"`
+	SessionID string `json:"session_id"`
+	Parent    string `json:"parent_tool_use_id"` // not empty: from a subagent
+	Timestamp string `json:"timestamp"`
+
+	hello
+	answer
+	apiFailure
+
+	Status     string   `json:"status"`               // system/status
+	ToolName   string   `json:"tool_name"`            // system/permission_denied
+	ToolUseID  string   `json:"tool_use_id"`          //
+	Attempt    number   `json:"attempt"`              // system/api_retry
+	HTTPStatus number   `json:"error_status"`         //
+	Thought    number   `json:"estimated_tokens"`     // system/thinking_tokens
+	Message    *reply   `json:"message"`              // assistant
+	Stream     *sse     `json:"event"`                // stream_event
+	Limit      *limit   `json:"rate_limit_info"`      // rate_limit_event
+	Params     *failure `json:"api_error_params"`     // assistant that tells an API error
+	Synthetic  bool     `json:"is_api_error_message"` //
+	Denials    []denial `json:"permission_denials"`   // result
+	APIMessage string   `json:"api_message_id"`       // stream_event
+}
+
+// hello is what system/init says about the run that begins.
+type hello struct {
+	Cwd            string            `json:"cwd"`
+	Tools          []string          `json:"tools"`
+	Servers        []json.RawMessage `json:"mcp_servers"`
+	Model          string            `json:"model"`
+	PermissionMode string            `json:"permissionMode"`
+	KeySource      string            `json:"apiKeySource"`
+	FastMode       string            `json:"fast_mode_state"`
+}
+
+// answer is what a result says. IsError is a pointer: only a plain false is a good sign.
+type answer struct {
+	IsError    *bool               `json:"is_error"`
+	Result     string              `json:"result"`
+	Errors     []string            `json:"errors"`
+	Terminal   string              `json:"terminal_reason"`
+	StopReason string              `json:"stop_reason"`
+	Structured json.RawMessage     `json:"structured_output"`
+	Models     map[string]modelUse `json:"modelUsage"`
+}
+
+// apiFailure are the fields by which a result, or the assistant event before it, tells a failed request.
+type apiFailure struct {
+	APIStatus number `json:"api_error_status"`
+	APIError  string `json:"api_error"`
+	Error     string `json:"error"`
+}
+
+type failure struct {
+	Limit *limit `json:"rate_limit_info"`
+}
+
+type denial struct {
+	ToolName  string `json:"tool_name"`
+	ToolUseID string `json:"tool_use_id"`
+}
+
+// reply is a message of the model, or its beginning.
+type reply struct {
+	ID      string          `json:"id"`
+	Model   string          `json:"model"`
+	Usage   tokens          `json:"usage"`
+	Content json.RawMessage `json:"content"`
+}
+
+type block struct {
+	Type  string          `json:"type"`
+	Text  string          `json:"text"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+// sse is an event of the Messages API as the program received it.
+type sse struct {
+	Type    string `json:"type"`
+	Message *reply `json:"message"`
+	Usage   tokens `json:"usage"`
+	Delta   struct {
+		Text       string `json:"text"`
+		Thinking   string `json:"thinking"`
+		Input      string `json:"partial_json"`
+		StopReason string `json:"stop_reason"`
+	} `json:"delta"`
+}
+
+// limit is what the service says about an account's usage windows.
+type limit struct {
+	Status     string            `json:"status"`
+	ResetsAt   number            `json:"resetsAt"`
+	Type       string            `json:"rateLimitType"`
+	Overage    bool              `json:"isUsingOverage"`
+	OverageNow bool              `json:"overageInUse"`
+	Windows    map[string]window `json:"unifiedWindows"`
+}
+
+type window struct {
+	Status   string `json:"status"`
+	ResetsAt number `json:"resetsAt"`
+}
+
+// number is a count that comes from outside: whatever is not a number from 0 to 10^15 is 0.
+type number int64
+
+func (n *number) UnmarshalJSON(b []byte) error {
+	*n = 0
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err == nil && f >= 0 && f <= 1e15 {
+		*n = number(math.Round(f))
+	}
+	return nil
+}
+
+// decode reads one line. It is false for what is not an event: broken JSON, no object, no type. A field of the wrong
+// kind stays empty; the rest of its event counts.
+func decode(line []byte) (event, bool) {
+	line = bytes.TrimSpace(bytes.ToValidUTF8(line, []byte("\uFFFD")))
+	if len(line) == 0 || line[0] != '{' {
+		return event{}, false
+	}
+	var e event
+	err := json.Unmarshal(line, &e)
+	var kind *json.UnmarshalTypeError
+	if err != nil && !errors.As(err, &kind) {
+		return event{}, false
+	}
+	return e, e.Type != ""
+}
+
+// at is the time the event tells, or the other one.
+func (e *event) at(other time.Time) time.Time {
+	if t, err := time.Parse(time.RFC3339Nano, e.Timestamp); err == nil {
+		return t
+	}
+	return other
+}
+
+// blocks are the content blocks of an assistant event.
+func (r *reply) blocks() []block {
+	var bs []block
+	if json.Unmarshal(r.Content, &bs) != nil {
+		return nil
+	}
+	return bs
+}
+
+// oneLine makes a text fit for a line of a log or a screen: no control characters, nothing that turns the direction of
+// writing, white space as single blanks, at most 200 characters.
+func oneLine(s string) string {
+	const most = 200
+	var b strings.Builder
+	n, blank := 0, false
+	for _, r := range s {
+		switch {
+		case r == ' ' || r == '\n' || r == '\t' || r == '\r':
+			blank = b.Len() > 0
+			continue
+		case r < ' ' || r >= 0x7f && r < 0xa0, // C0, DEL, C1
+			r >= 0x200e && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x61c || r == 0xfeff:
+			continue
+		}
+		if n += 1; blank {
+			n++
+		}
+		if n > most-1 {
+			b.WriteRune('…')
+			break
+		}
+		if blank {
+			b.WriteByte(' ')
+		}
+		blank = false
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,47 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrTooBig and ErrNotRegular are what Read refuses.
+var (
+	ErrTooBig     = errors.New("too big")
+	ErrNotRegular = errors.New("not a regular file")
+)
+
+// Read returns the content of a regular file of at most max bytes. A last element that is a symbolic link, a FIFO,
+// a device or a folder is refused without being opened for real.
+func Read(path string, max int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+			return nil, fmt.Errorf("read %s: %w", path, ErrNotRegular)
+		}
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: %w", path, ErrNotRegular)
+	}
+	if st.Size() > max {
+		return nil, fmt.Errorf("read %s: %w: %d bytes, at most %d", path, ErrTooBig, st.Size(), max)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if int64(len(data)) > max {
+		return nil, fmt.Errorf("read %s: %w", path, ErrTooBig)
+	}
+	return data, nil
+}

@@ -1,0 +1,107 @@
+// Package guard is the tick of quota: once a minute it adds up money and time, tells the thresholds once each, and sets
+// the tombstone when either is used up. It never calls a model and opens nothing that a cell can write.
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/proc"
+	"example.com/AutoAgentProject/core/tick"
+)
+
+// Said is quota.json: which threshold was told already. It never goes down.
+type Said struct {
+	Version   int `json:"version"`
+	Threshold int `json:"threshold"` // percent
+}
+
+// Guard is one tick of quota.
+type Guard struct{ *tick.Tick }
+
+// Action is what the facts ask for.
+type Action struct {
+	Say    int           // threshold to tell, 0 for none
+	Said   int           // what is told then
+	Stop   mission.Cause // "" for none
+	Reason string
+}
+
+// Decide is the guard's whole mind: used of budget in its unit, what was told, and the time left.
+func Decide(budget money.Amount, used int64, said int, left time.Duration, limited bool) Action {
+	a := Action{}
+	a.Say, a.Said = money.Thresholds(budget.N, used, said)
+	switch {
+	case a.Said >= 100:
+		a.Stop, a.Reason = mission.Budget, fmt.Sprintf("%s of %s is used", money.Amount{Unit: budget.Unit, N: used}, budget)
+	case limited && left <= 0:
+		a.Stop, a.Reason = mission.Time, "the time is used up"
+	}
+	return a
+}
+
+// Once adds up and acts. The caller has begun the tick.
+func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
+	m := g.Mission
+	book, err := g.Store.Ledger().Read()
+	if err != nil {
+		g.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "ledger", Text: "the ledger cannot be read, no run is started: " + err.Error()})
+		return tick.Idle, err
+	}
+	left, limited, err := g.time(ctx)
+	if err != nil {
+		return tick.Idle, err
+	}
+	var said Said
+	if err := g.Store.Load("quota.json", &said); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return tick.Idle, err
+	}
+	used := book.Used.N
+	a := Decide(m.Budget, used, said.Threshold, left, limited)
+	if a.Say > 0 {
+		level := journal.Milestone
+		if a.Say >= 80 {
+			level = journal.Blocker
+		}
+		g.Event(journal.Event{Kind: journal.BudgetCrossed, Level: level, Incident: fmt.Sprintf("budget-%d", a.Say),
+			Text: fmt.Sprintf("%d%% of the budget is used: %s of %s", a.Say, money.Amount{Unit: m.Budget.Unit, N: used}, m.Budget)})
+		if err := g.Store.Save("quota.json", Said{mission.Version, a.Said}); err != nil {
+			return tick.Idle, err
+		}
+	}
+	line := fmt.Sprintf("%s of %s used", money.Amount{Unit: m.Budget.Unit, N: used}, m.Budget)
+	if limited {
+		line += fmt.Sprintf(", %s left", left.Round(time.Minute))
+	}
+	g.Line(ctx, "idle", "", "", "%s", line)
+	if a.Stop != "" {
+		return tick.Over, g.Stop(a.Stop, a.Reason)
+	}
+	return tick.Idle, nil
+}
+
+// time advances the mission's clock and says how long it may still run.
+func (g Guard) time(ctx context.Context) (left time.Duration, limited bool, err error) {
+	boot, err := proc.Boot()
+	if err != nil {
+		return 0, false, err
+	}
+	pauses, err := g.Store.Pauses(g.Now())
+	if err != nil {
+		return 0, false, err
+	}
+	c, err := g.Store.Clock(ctx, func(c mission.Clock) mission.Clock {
+		return c.Advance(boot, proc.Mono(), g.Now(), len(pauses) > 0)
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	left, limited = mission.TimeLeft(g.Mission, c, g.Now())
+	return left, limited, nil
+}

@@ -1,0 +1,119 @@
+// Package journal is events.jsonl: what happened in a mission, one JSON line each, for people, the reporter and the
+// dashboard. It is data, not a log of the program. Nothing decides by it; a torn last line is skipped.
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"example.com/AutoAgentProject/core/files"
+)
+
+// Level is whom an event is for.
+type Level string
+
+const (
+	Routine   Level = "routine"   // the record only
+	Milestone Level = "milestone" // worth a line to the person, bundled
+	Blocker   Level = "blocker"   // the person is needed, at once
+	End       Level = "end"       // the mission stopped
+)
+
+// The kinds of events. Each is named in the past tense.
+const (
+	MissionStarted  = "mission_started"
+	PlanAccepted    = "plan_accepted"
+	PlanRefused     = "plan_refused"
+	StepAssigned    = "step_assigned"
+	StepTaken       = "step_taken"
+	StepReturned    = "step_returned"
+	StepDone        = "step_done"
+	StepFailed      = "step_failed"
+	RunStarted      = "run_started"
+	RunEnded        = "run_ended"
+	VerifyFailed    = "verify_failed"
+	VerifyPassed    = "verify_passed"
+	BudgetCrossed   = "budget_crossed"
+	Paused          = "paused"
+	Unpaused        = "unpaused"
+	Repaired        = "repaired"
+	StateSetAside   = "state_set_aside"
+	MissionHalted   = "mission_halted"
+	MissionStopped  = "mission_stopped"
+	MissionFinished = "mission_finished"
+	Unreported      = "unpriced_model"
+)
+
+// Event is one line.
+type Event struct {
+	Version int       `json:"version"`
+	At      time.Time `json:"at"`
+	Kind    string    `json:"kind"`
+	Level   Level     `json:"level"`
+	Agent   string    `json:"agent,omitempty"`
+	Step    string    `json:"step,omitempty"`
+	Run     string    `json:"run,omitempty"`
+	Text    string    `json:"text"` // one sentence for a person
+	// Incident names a condition that can be noticed many times; a blocker is told once per incident.
+	Incident string `json:"incident,omitempty"`
+}
+
+// Journal is one mission's events.
+type Journal struct{ Path string }
+
+// Add appends an event. Version and a missing level are filled in.
+func (j Journal) Add(e Event) error {
+	e.Version = 1
+	e.At = e.At.UTC()
+	if e.Level == "" {
+		e.Level = Routine
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return files.Append(j.Path, line)
+}
+
+// Read returns the events from a byte offset on and the offset after the last whole line. Lines that are no events
+// are skipped and counted.
+func (j Journal) Read(offset int64) (events []Event, next int64, bad int, err error) {
+	f, err := os.Open(j.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, offset, 0, nil
+	}
+	if err != nil {
+		return nil, offset, 0, err
+	}
+	defer f.Close()
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return nil, offset, 0, err
+	}
+	r := bufio.NewReader(f)
+	next = offset
+	for {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			return events, next, bad, nil
+		}
+		if err != nil {
+			return events, next, bad, err
+		}
+		next += int64(len(line))
+		var e Event
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if json.Unmarshal(line, &e) != nil || e.Kind == "" {
+			bad++
+			continue
+		}
+		events = append(events, e)
+	}
+}

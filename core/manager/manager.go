@@ -1,0 +1,150 @@
+// Package manager is the tick of the agent that owns the goal: it asks the model for a plan, checks it in code, hands
+// steps out, plans anew after a failure, and ends the mission when everything is done and proven. Where nothing
+// changed it asks nobody.
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"example.com/AutoAgentProject/core/git"
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/queue"
+	"example.com/AutoAgentProject/core/tick"
+)
+
+// MaxRuns is how many runs the manager may need for one plan before the mission fails.
+const MaxRuns = 3
+
+// Manager is one tick of the manager.
+type Manager struct{ *tick.Tick }
+
+// Once does the next thing that is due. The caller has begun the tick.
+func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
+	if err := m.Deliver(ctx); err != nil {
+		return tick.Idle, err
+	}
+	if err := m.readMail(ctx); err != nil {
+		return tick.Idle, err
+	}
+	head, err := m.Repo().Resolve(ctx, "refs/heads/main")
+	if err != nil {
+		return tick.Idle, err
+	}
+	p, err := m.Store.Plan()
+	if err != nil {
+		return tick.Idle, err
+	}
+	if len(p.Ready()) > 0 { // a tick died between finishing a step and handing on
+		if err := m.Change(ctx, head, func(*plan.Plan) error { return nil }); err != nil {
+			return tick.Idle, err
+		}
+		return tick.Moved, nil
+	}
+	action, reason := plan.Decide(p, plan.Facts{HasVerify: strings.TrimSpace(m.Mission.Verify) != "", Head: head})
+	switch action {
+	case plan.MakePlan, plan.MakeReplan:
+		return m.plan(ctx, p, head, reason)
+	case plan.Verify:
+		return m.verify(ctx, head)
+	case plan.Complete:
+		if err := m.Repo().Publish(ctx, head, m.Store.Work(), m.Store.Result()); err != nil {
+			return tick.Idle, err
+		}
+		m.Line(ctx, "idle", "", "", "all done")
+		m.Event(journal.Event{Kind: journal.MissionFinished, Text: reason})
+		return tick.Over, m.Stop(mission.Completed, reason)
+	case plan.GiveUp:
+		m.Line(ctx, "idle", "", "", "gave up: %s", reason)
+		return tick.Over, m.Stop(mission.FailedEnd, reason)
+	}
+	m.phase(ctx, "working")
+	m.Line(ctx, "waiting", "", "", "%d of %d steps done, %d under way", p.Count(plan.Done), len(p.Steps), p.Count(plan.Assigned, plan.Working))
+	return tick.Idle, nil
+}
+
+func (m Manager) phase(ctx context.Context, phase string) {
+	if err := m.Store.SetPhase(ctx, phase, m.Now()); err != nil {
+		m.Log.Warn("phase", "err", err)
+	}
+}
+
+// readMail files what came to the manager; notes become events, work is not for it.
+func (m Manager) readMail(ctx context.Context) error {
+	q := m.Store.Queue()
+	for {
+		held, dead, err := q.Claim(m.Agent.Name, m.Owner, m.Now())
+		if err != nil && !errors.Is(err, queue.ErrBusy) {
+			return err
+		}
+		for _, name := range dead {
+			m.Event(journal.Event{Kind: journal.Repaired, Text: "a handoff to the manager was set aside: see inbox/failed/" + name + ".error"})
+		}
+		if held == nil || err != nil {
+			return nil
+		}
+		m.Event(journal.Event{Kind: journal.StepTaken, Text: fmt.Sprintf("the manager got a %s from %s: %s",
+			held.Envelope.Get("type"), held.Envelope.Get("from"), held.Envelope.Get("message")+held.Envelope.Get("task"))})
+		if err := q.Complete(m.Agent.Name, held.Name, m.Now()); err != nil {
+			return err
+		}
+	}
+}
+
+// verify runs the mission's own command on the integrated tree, once for each tree.
+func (m Manager) verify(ctx context.Context, head string) (tick.Outcome, error) {
+	m.phase(ctx, "verifying")
+	m.Line(ctx, "working", "", "", "verifies the integrated tree")
+	ctx, done := m.UntilStopped(ctx)
+	defer done()
+	dir, remove, err := m.Checkout(ctx, head)
+	if err != nil {
+		return tick.Idle, err
+	}
+	defer remove()
+	ok, output, err := m.Check(ctx, dir, m.Mission.Verify)
+	if errors.Is(err, tick.ErrStopped) {
+		return tick.Over, nil
+	}
+	if err != nil {
+		return tick.Idle, err
+	}
+	final := plan.Final{Commit: head, Passed: ok}
+	e := journal.Event{Kind: journal.VerifyPassed, Text: "the mission's verify passed on the integrated tree"}
+	if !ok {
+		final.Output = tail(output, 4000)
+		e = journal.Event{Kind: journal.VerifyFailed, Level: journal.Milestone, Text: "the mission's verify failed on the integrated tree"}
+	}
+	err = m.Store.ChangePlan(ctx, func(p *plan.Plan) (bool, error) {
+		p.Final = final
+		return true, nil
+	})
+	if err != nil {
+		return tick.Idle, err
+	}
+	m.Event(e)
+	m.Wake(m.Agent.Name)
+	return tick.Moved, nil
+}
+
+func tail(s string, max int) string {
+	s = strings.TrimSpace(s)
+	if len(s) <= max {
+		return s
+	}
+	return "…" + strings.ToValidUTF8(s[len(s)-max:], "")
+}
+
+// look brings the manager's own clone to head, so that the model can read what is there.
+func (m Manager) look(ctx context.Context, head string) error {
+	clone, err := m.Clone()
+	if err != nil {
+		return err
+	}
+	_, err = clone.Prepare(ctx, m.Repo(), head, git.Fresh)
+	return err
+}

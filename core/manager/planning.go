@@ -1,0 +1,179 @@
+package manager
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/runner"
+	"example.com/AutoAgentProject/core/tick"
+)
+
+// plan asks the model for a plan and puts it in force if the code accepts it.
+func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string) (tick.Outcome, error) {
+	pauses, err := m.Paused(ctx)
+	if err != nil {
+		return tick.Idle, err
+	}
+	if len(pauses) > 0 {
+		m.Line(ctx, "waiting", "", "", "paused: %s", pauses[0].Reason)
+		return tick.Later, nil
+	}
+	m.phase(ctx, "planning")
+	h, err := m.Hold(fmt.Sprintf("plan-%d", p.Round+1))
+	if err != nil {
+		return tick.Idle, err
+	}
+	res, ok, err := m.Result(h.Run)
+	if err != nil {
+		return tick.Idle, err
+	}
+	if !ok {
+		if h.Runs >= MaxRuns {
+			return tick.Over, m.Stop(mission.FailedEnd, fmt.Sprintf("%d runs gave no usable plan", h.Runs))
+		}
+		var out tick.Outcome
+		if res, out, err = m.ask(ctx, &h, p, head, reason); err != nil || out != tick.Moved {
+			return out, err
+		}
+	}
+	prop, bad := m.read(res, p)
+	if len(bad) > 0 {
+		m.Event(journal.Event{Kind: journal.PlanRefused, Run: h.Run, Text: "no usable plan: " + strings.Join(bad, "; ")})
+		if h.Runs >= MaxRuns {
+			m.Line(ctx, "idle", "", "", "gave up planning: %s", bad[0])
+			return tick.Over, m.Stop(mission.FailedEnd, fmt.Sprintf("%d runs gave no usable plan, the last: %s", h.Runs, bad[0]))
+		}
+		h.Run = ""
+		m.Wake(m.Agent.Name)
+		return tick.Moved, m.Keep(h)
+	}
+	accepted := false
+	if err := m.Change(ctx, head, func(now *plan.Plan) error {
+		if now.Round == p.Round { // else an earlier tick accepted it and died
+			now.Accept(prop, m.Now())
+			accepted = true
+		}
+		return nil
+	}); err != nil {
+		return tick.Idle, err
+	}
+	if accepted {
+		text := fmt.Sprintf("the plan has %d steps", len(prop.Steps))
+		if p.Round > 0 {
+			text = fmt.Sprintf("plan %d has %d new steps, because %s", p.Round+1, len(prop.Steps), reason)
+		}
+		m.Event(journal.Event{Kind: journal.PlanAccepted, Level: journal.Milestone, Run: h.Run, Text: text})
+	}
+	m.phase(ctx, "working")
+	m.Line(ctx, "waiting", "", "", "the plan has %d steps", len(prop.Steps))
+	return tick.Moved, m.Drop()
+}
+
+// ask runs the agent program once; refused answers go back into the same conversation.
+func (m Manager) ask(ctx context.Context, h *tick.Hold, p *plan.Plan, head, reason string) (runner.Result, tick.Outcome, error) {
+	prof, ok := m.Professions.Get(m.Agent.Profession)
+	if !ok {
+		return runner.Result{}, tick.Idle, fmt.Errorf("there is no profession %q any more", m.Agent.Profession)
+	}
+	goal, err := os.ReadFile(m.Store.Goal())
+	if err != nil {
+		return runner.Result{}, tick.Idle, err
+	}
+	if err := m.look(ctx, head); err != nil {
+		return runner.Result{}, tick.Idle, fmt.Errorf("prepare the manager's clone: %w", err)
+	}
+	return m.Run(ctx, h, tick.Ask{
+		Profession: prof, Dir: m.Store.Clone(m.Agent.Name),
+		Prompt: prompt(string(goal), m.Mission, m.crew(), p, reason),
+		Schema: plan.Schema(m.kinds()),
+		Follow: func(t runner.Turn) string {
+			_, bad := m.read(runner.Result{Verdict: runner.Done, Structured: t.Structured}, p)
+			if len(bad) == 0 || t.N > m.Limits.Refusal {
+				return ""
+			}
+			m.Event(journal.Event{Kind: journal.PlanRefused, Run: h.Run, Text: "the plan went back: " + strings.Join(bad, "; ")})
+			return "This plan cannot be accepted:\n- " + strings.Join(bad, "\n- ") + "\n\nAnswer with the whole corrected plan."
+		},
+	})
+}
+
+// read takes the plan out of a result; bad says what is wrong with it.
+func (m Manager) read(res runner.Result, p *plan.Plan) (prop plan.Proposal, bad []string) {
+	if res.Verdict != runner.Done {
+		return prop, []string{"the run ended without success: " + res.Reason}
+	}
+	d := json.NewDecoder(bytes.NewReader(res.Structured))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&prop); err != nil {
+		return prop, []string{"the answer is no plan: " + err.Error()}
+	}
+	return prop, plan.Check(prop, m.Mission.Roster, p)
+}
+
+// kinds are the professions in the roster.
+func (m Manager) kinds() []string {
+	var out []string
+	for _, a := range mission.Specialists(m.Mission.Roster) {
+		if !slices.Contains(out, a.Profession) {
+			out = append(out, a.Profession)
+		}
+	}
+	return out
+}
+
+// crew says who there is, one line a profession.
+func (m Manager) crew() string {
+	var b strings.Builder
+	for _, k := range m.kinds() {
+		n := 0
+		for _, a := range mission.Specialists(m.Mission.Roster) {
+			if a.Profession == k {
+				n++
+			}
+		}
+		description := ""
+		if p, ok := m.Professions.Get(k); ok {
+			description = p.Description
+		}
+		fmt.Fprintf(&b, "- %s (%d): %s\n", k, n, description)
+	}
+	return b.String()
+}
+
+// prompt is what the manager's model reads: the goal word for word, the crew, and where the work stands.
+func prompt(goal string, m mission.Mission, crew string, p *plan.Plan, reason string) string {
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	say("Make the plan for this mission. The goal, word for word, between the two lines:\n\n=====\n%s\n=====\n", strings.TrimRight(goal, "\n"))
+	say("\n## Who there is\n%s", crew)
+	if m.From != nil {
+		say("\n## What there is\nYour folder holds the present state of the work; read what you need. It came from %s.\n", map[string]string{"git": "a git repository", "folder": "a plain folder"}[m.From.Kind])
+	} else if p.Round == 0 {
+		say("\n## What there is\nNothing yet: your folder is empty.\n")
+	}
+	if strings.TrimSpace(m.Verify) != "" {
+		say("\n## At the end this command must exit 0 in a fresh checkout\n```sh\n%s\n```\n", m.Verify)
+	}
+	if p.Round > 0 {
+		say("\n## Where the work stands\nA new plan is needed, because %s\n\nEvery acceptance of the first plan must be served, word for word:\n", reason)
+		for _, a := range p.Acceptance {
+			say("- %s\n", a)
+		}
+		say("\nSteps so far. Those that are done stay, leave them out of the plan; everything else is replaced by what you answer:\n")
+		for _, s := range p.Steps {
+			say("- %s (%s, %s): %s; serves: %s\n", s.ID, s.Profession, s.State, s.Title, strings.Join(s.Acceptance, " | "))
+			for _, r := range s.Reasons {
+				say("  - %s\n", tail(r, 1500))
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"example.com/AutoAgentProject/core/mission"
+)
+
+// Namer makes the envelope of an assignment.
+type Namer func(step Step, to string) Handoff
+
+// Assign gives every ready step to the agent of its profession with the least to do (roster order breaks ties) and
+// returns the steps given. name fixes the envelope of each.
+func (p *Plan) Assign(roster []mission.Agent, name Namer, now time.Time) []*Step {
+	load := map[string]int{}
+	for _, s := range p.Steps {
+		if s.State == Assigned || s.State == Working {
+			load[s.Agent]++
+		}
+	}
+	var given []*Step
+	for _, s := range p.Ready() {
+		able := slices.DeleteFunc(mission.Specialists(roster), func(a mission.Agent) bool { return a.Profession != s.Profession })
+		if len(able) == 0 {
+			continue // Check refuses such a plan
+		}
+		a := slices.MinFunc(able, func(x, y mission.Agent) int { return cmp.Compare(load[x.Name], load[y.Name]) })
+		load[a.Name]++
+		s.give(a.Name, name(*s, a.Name), now)
+		given = append(given, s)
+	}
+	return given
+}
+
+func (s *Step) give(agent string, h Handoff, now time.Time) {
+	s.State, s.Agent, s.Since = Assigned, agent, now.UTC()
+	s.Handoffs = append(s.Handoffs, h)
+}
+
+// Take marks a step as held by its agent. False: it is not this agent's step (any more).
+func (p *Plan) Take(id, agent, handoff string, now time.Time) bool {
+	s := p.Step(id)
+	if s == nil || s.Agent != agent || s.Last().Name != handoff || (s.State != Assigned && s.State != Working) {
+		return false
+	}
+	if s.State != Working {
+		s.State, s.Since = Working, now.UTC()
+	}
+	return true
+}
+
+// Finish marks a held step as done.
+func (p *Plan) Finish(id, commit, merge, summary string, now time.Time) {
+	if s := p.Step(id); s != nil {
+		s.State, s.Commit, s.Merge, s.Summary, s.Since = Done, commit, merge, summary, now.UTC()
+	}
+}
+
+// Return sends a held step back to its agent with the reason, as a new handoff, or fails it when it came back too
+// often already. It says whether it was sent.
+func (p *Plan) Return(id, reason string, name Namer, now time.Time) bool {
+	s := p.Step(id)
+	if s == nil {
+		return false
+	}
+	returned := len(s.Handoffs) - 1
+	if returned >= MaxReturns {
+		p.Fail(id, reason, now)
+		return false
+	}
+	s.Reasons = append(s.Reasons, reason)
+	s.give(s.Agent, name(*s, s.Agent), now)
+	return true
+}
+
+// Fail gives a step up.
+func (p *Plan) Fail(id, reason string, now time.Time) {
+	if s := p.Step(id); s != nil && s.State != Done {
+		s.State, s.Since = Failed, now.UTC()
+		s.Reasons = append(s.Reasons, reason)
+	}
+}

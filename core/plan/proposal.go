@@ -1,0 +1,265 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"example.com/AutoAgentProject/core/mission"
+)
+
+// Caps of a plan.
+const (
+	MaxSteps      = 24
+	MaxTitle      = 100   // characters
+	MaxBrief      = 8_000 // characters
+	MaxVerify     = 2_000
+	MaxAcceptance = 12 // per step
+	MaxCriterion  = 400
+)
+
+// Proposal is the model's structured answer to "make a plan".
+type Proposal struct {
+	Steps []ProposedStep `json:"steps"`
+}
+
+// ProposedStep is one step as the model proposes it.
+type ProposedStep struct {
+	ID         string   `json:"id"`
+	Title      string   `json:"title"`
+	Brief      string   `json:"brief"`
+	Profession string   `json:"profession"`
+	DependsOn  []string `json:"depends_on"`
+	Verify     string   `json:"verify"`
+	Acceptance []string `json:"acceptance"`
+}
+
+// Schema is the JSON schema of a Proposal for the professions of a roster.
+func Schema(professions []string) json.RawMessage {
+	str := func(max int, text string) map[string]any {
+		return map[string]any{"type": "string", "maxLength": max, "description": text}
+	}
+	list := func(item map[string]any, max int, text string) map[string]any {
+		return map[string]any{"type": "array", "items": item, "maxItems": max, "description": text}
+	}
+	step := map[string]any{
+		"type": "object",
+		"properties": map[string]any{
+			"id":         str(40, "short, lower case, a-z 0-9 and -, unique"),
+			"title":      str(MaxTitle, "one line"),
+			"brief":      str(MaxBrief, "everything the specialist needs to know; it sees nothing else"),
+			"profession": map[string]any{"type": "string", "enum": professions},
+			"depends_on": list(str(40, "id of a step"), MaxSteps, "steps whose merged result this one needs"),
+			"verify":     str(MaxVerify, "shell command that exits 0 in a fresh checkout exactly when the step is done"),
+			"acceptance": list(str(MaxCriterion, "one checkable sentence"), MaxAcceptance, "what of the goal this step serves"),
+		},
+		"required":             []string{"id", "title", "brief", "profession", "depends_on", "verify", "acceptance"},
+		"additionalProperties": false,
+	}
+	b, _ := json.Marshal(map[string]any{
+		"type":                 "object",
+		"properties":           map[string]any{"steps": map[string]any{"type": "array", "items": step, "minItems": 1, "maxItems": MaxSteps}},
+		"required":             []string{"steps"},
+		"additionalProperties": false,
+	})
+	return b
+}
+
+var stepID = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+
+// Check returns everything that is wrong with a proposal, one sentence each; none means that it is accepted. prior is
+// the plan so far: nil or without a round for the first one.
+func Check(prop Proposal, roster []mission.Agent, prior *Plan) []string {
+	var bad []string
+	say := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
+	var have []string
+	for _, a := range mission.Specialists(roster) {
+		if !slices.Contains(have, a.Profession) {
+			have = append(have, a.Profession)
+		}
+	}
+	if len(prop.Steps) == 0 {
+		say("the plan has no step")
+	}
+	if len(prop.Steps) > MaxSteps {
+		say("the plan has %d steps, at most %d are allowed", len(prop.Steps), MaxSteps)
+	}
+	done := map[string]bool{}
+	if prior != nil {
+		for _, s := range prior.Steps {
+			if s.State == Done {
+				done[s.ID] = true
+			}
+		}
+	}
+	ids := map[string]bool{}
+	for _, s := range prop.Steps {
+		switch {
+		case !stepID.MatchString(s.ID):
+			say("step id %q: use 1 to 40 of a-z, 0-9 and -, beginning with a letter", cut(s.ID, 60))
+		case ids[s.ID]:
+			say("step id %q stands twice", s.ID)
+		case done[s.ID]:
+			say("step %q is done already: leave it out and depend on it where needed", s.ID)
+		}
+		ids[s.ID] = true
+	}
+	for _, s := range prop.Steps {
+		checkText(say, s.ID, "title", s.Title, MaxTitle, true)
+		checkText(say, s.ID, "brief", s.Brief, MaxBrief, true)
+		checkText(say, s.ID, "verify", s.Verify, MaxVerify, false)
+		if strings.ContainsAny(s.Title, "\r\n") {
+			say("step %q: the title has more than one line", s.ID)
+		}
+		if !slices.Contains(have, s.Profession) {
+			say("step %q: nobody in the roster is a %q; there are: %s", s.ID, cut(s.Profession, 60), strings.Join(have, ", "))
+		}
+		if len(s.Acceptance) == 0 {
+			say("step %q: name at least one acceptance of the goal that it serves", s.ID)
+		}
+		if len(s.Acceptance) > MaxAcceptance {
+			say("step %q: %d acceptances, at most %d", s.ID, len(s.Acceptance), MaxAcceptance)
+		}
+		for _, a := range s.Acceptance {
+			checkText(say, s.ID, "acceptance", a, MaxCriterion, true)
+		}
+		for i, d := range s.DependsOn {
+			switch {
+			case d == s.ID:
+				say("step %q depends on itself", s.ID)
+			case !ids[d] && !done[d]:
+				say("step %q depends on %q, which is no step", s.ID, cut(d, 60))
+			case slices.Contains(s.DependsOn[:i], d):
+				say("step %q depends on %q twice", s.ID, d)
+			}
+		}
+	}
+	if c := cycle(prop.Steps); c != "" {
+		say("the steps depend on each other in a circle: %s", c)
+	}
+	if prior != nil && prior.Round > 0 {
+		bad = append(bad, checkReplan(prop, prior)...)
+	}
+	return bad
+}
+
+// checkReplan: a re-plan may neither drop an acceptance of the first accepted plan nor add a step that serves none.
+func checkReplan(prop Proposal, prior *Plan) []string {
+	var bad []string
+	served := map[string]bool{}
+	for _, s := range prior.Steps {
+		if s.State == Done {
+			for _, a := range s.Acceptance {
+				served[norm(a)] = true
+			}
+		}
+	}
+	first := map[string]bool{}
+	for _, a := range prior.Acceptance {
+		first[norm(a)] = true
+	}
+	for _, s := range prop.Steps {
+		any := false
+		for _, a := range s.Acceptance {
+			served[norm(a)] = true
+			any = any || first[norm(a)]
+		}
+		if !any {
+			bad = append(bad, fmt.Sprintf("step %q serves none of the acceptances of the first plan; a person would have to allow that", s.ID))
+		}
+	}
+	for _, a := range prior.Acceptance {
+		if !served[norm(a)] {
+			bad = append(bad, fmt.Sprintf("the acceptance %q of the first plan is dropped; keep it word for word in a step", a))
+		}
+	}
+	return bad
+}
+
+func norm(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func checkText(say func(string, ...any), id, what, s string, max int, need bool) {
+	switch {
+	case need && strings.TrimSpace(s) == "":
+		say("step %q: the %s is empty", id, what)
+	case utf8.RuneCountInString(s) > max:
+		say("step %q: the %s has %d characters, at most %d", id, what, utf8.RuneCountInString(s), max)
+	case strings.ContainsRune(s, 0) || !utf8.ValidString(s):
+		say("step %q: the %s holds a byte that is no text", id, what)
+	}
+}
+
+// cycle returns one circle of dependencies as text, or "".
+func cycle(steps []ProposedStep) string {
+	deps := map[string][]string{}
+	for _, s := range steps {
+		deps[s.ID] = s.DependsOn
+	}
+	state := map[string]int{} // 1 on the way, 2 finished
+	var path []string
+	var walk func(id string) string
+	walk = func(id string) string {
+		if state[id] == 2 || deps[id] == nil {
+			return ""
+		}
+		if state[id] == 1 {
+			at := slices.Index(path, id)
+			return strings.Join(append(slices.Clone(path[at:]), id), " -> ")
+		}
+		state[id] = 1
+		path = append(path, id)
+		for _, d := range deps[id] {
+			if d == id {
+				continue // told by itself
+			}
+			if c := walk(d); c != "" {
+				return c
+			}
+		}
+		path = path[:len(path)-1]
+		state[id] = 2
+		return ""
+	}
+	for _, s := range steps {
+		if c := walk(s.ID); c != "" {
+			return c
+		}
+	}
+	return ""
+}
+
+func cut(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n]) + "…"
+}
+
+// Accept puts a checked proposal in force: done steps stay, everything else is replaced.
+func (p *Plan) Accept(prop Proposal, now time.Time) {
+	p.Version = mission.Version
+	p.Round++
+	p.Steps = slices.DeleteFunc(p.Steps, func(s Step) bool { return s.State != Done })
+	for _, s := range prop.Steps {
+		p.Steps = append(p.Steps, Step{
+			ID: s.ID, Title: strings.TrimSpace(s.Title), Brief: s.Brief, Profession: s.Profession,
+			DependsOn: append([]string{}, s.DependsOn...), Verify: s.Verify, Acceptance: append([]string{}, s.Acceptance...),
+			Round: p.Round, State: Waiting, Since: now.UTC(),
+		})
+	}
+	if p.Round == 1 {
+		for _, s := range p.Steps {
+			for _, a := range s.Acceptance {
+				if !slices.ContainsFunc(p.Acceptance, func(b string) bool { return norm(a) == norm(b) }) {
+					p.Acceptance = append(p.Acceptance, a)
+				}
+			}
+		}
+	}
+	p.Final = Final{}
+}

@@ -1,0 +1,50 @@
+package specialist
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/AutoAgentProject/core/plan"
+)
+
+// promptFacts are what the prompt says besides the step.
+type promptFacts struct {
+	Attempt   int      // more than 1: an earlier tick died over it
+	Conflicts []string // files with conflict markers
+}
+
+// prompt is the handoff as the model reads it: the step, what it builds on, why it came back. Nothing else of the
+// mission is in it.
+func prompt(p *plan.Plan, step plan.Step, f promptFacts) string {
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	say("# Your step: %s (%s)\n\n%s\n", step.Title, step.ID, strings.TrimSpace(step.Brief))
+	say("\n## It is done when\n")
+	for _, a := range step.Acceptance {
+		say("- %s\n", a)
+	}
+	if strings.TrimSpace(step.Verify) != "" {
+		say("- this command exits 0, here and in a fresh checkout of the merged tree:\n\n```sh\n%s\n```\n", step.Verify)
+	}
+	if len(step.DependsOn) > 0 {
+		say("\n## What you build on (it is in your folder)\n")
+		for _, id := range step.DependsOn {
+			if d := p.Step(id); d != nil {
+				say("\n### %s (%s), by %s\n%s\n", d.Title, d.ID, d.Agent, d.Summary)
+			}
+		}
+	}
+	if n := len(step.Reasons); n > 0 {
+		say("\n## It came back to you\nYour earlier work on it is in your folder. The reason:\n\n%s\n", step.Reasons[n-1])
+	}
+	if len(f.Conflicts) > 0 {
+		say("\nThe merge of what others finished meanwhile left conflict markers in these files; resolve them so that both intents live on:\n")
+		for _, c := range f.Conflicts {
+			say("- %s\n", c)
+		}
+	}
+	if f.Attempt > 1 {
+		say("\n## Attempt %d\nAn earlier run of this step was cut off. Look at what is in the folder already before you go on.\n", f.Attempt)
+	}
+	return b.String()
+}

@@ -1,0 +1,247 @@
+// Package specialist is the tick of an agent that does steps: take a handoff, prepare the clone, run the agent program,
+// verify, commit, integrate, hand on. Every transition is on disk before the next one begins.
+package specialist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/queue"
+	"example.com/AutoAgentProject/core/runner"
+	"example.com/AutoAgentProject/core/tick"
+)
+
+// Specialist is one tick of one specialist.
+type Specialist struct{ *tick.Tick }
+
+// Once does at most one step and says how it went. The caller has begun the tick.
+func (s Specialist) Once(ctx context.Context) (tick.Outcome, error) {
+	if err := s.Deliver(ctx); err != nil {
+		return tick.Idle, err
+	}
+	pauses, err := s.Paused(ctx)
+	if err != nil {
+		return tick.Idle, err
+	}
+	if len(pauses) > 0 {
+		s.Line(ctx, "waiting", "", "", "paused: %s", pauses[0].Reason)
+		return tick.Later, nil
+	}
+	q := s.Store.Queue()
+	held, dead, err := q.Claim(s.Agent.Name, s.Owner, s.Now())
+	for _, name := range dead {
+		s.Event(journal.Event{Kind: journal.Repaired, Text: fmt.Sprintf("%s set a handoff aside: see inbox/failed/%s.error", s.Agent.Name, name)})
+	}
+	if derr := s.bury(ctx); derr != nil {
+		return tick.Idle, errors.Join(err, derr)
+	}
+	if errors.Is(err, queue.ErrBusy) {
+		return tick.Busy, nil
+	}
+	if err != nil {
+		return tick.Idle, err
+	}
+	if held == nil {
+		s.Line(ctx, "idle", "", "", "nothing to do")
+		return tick.Idle, s.Drop()
+	}
+	if held.Envelope.Get("type") == queue.Note {
+		s.Event(journal.Event{Kind: journal.StepTaken, Text: fmt.Sprintf("%s got a note from %s: %s", s.Agent.Name, held.Envelope.Get("from"), held.Envelope.Get("message"))})
+		return tick.Moved, q.Complete(s.Agent.Name, held.Name, s.Now())
+	}
+	out, err := s.work(ctx, held)
+	if out == tick.Later || out == tick.Over || (err != nil && passing(err)) {
+		// It ended in good order: no death is counted against the handoff.
+		return out, errors.Join(err, q.Release(s.Agent.Name, held.Name))
+	}
+	return out, err
+}
+
+// bury gives up the steps of this agent whose handoffs were set aside, now or by a tick that died right after.
+func (s Specialist) bury(ctx context.Context) error {
+	p, err := s.Store.Plan()
+	if err != nil {
+		return err
+	}
+	lost := func(x plan.Step) bool {
+		return x.Agent == s.Agent.Name && (x.State == plan.Assigned || x.State == plan.Working) &&
+			s.Store.Queue().Where(s.Agent.Name, x.Last().Name) == "failed"
+	}
+	for _, x := range p.Steps {
+		if !lost(x) {
+			continue
+		}
+		head, err := s.Repo().Resolve(ctx, "refs/heads/main")
+		if err != nil {
+			return err
+		}
+		if err := s.Change(ctx, head, func(p *plan.Plan) error {
+			if y := p.Step(x.ID); y != nil && lost(*y) {
+				p.Fail(x.ID, fmt.Sprintf("%d ticks died over it", queue.MaxAttempts), s.Now())
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		s.Event(journal.Event{Kind: journal.StepFailed, Level: journal.Blocker, Step: x.ID, Incident: "dead-" + x.Last().Name,
+			Text: fmt.Sprintf("%d ticks of %s died over step %s; its handoff is in inbox/failed", queue.MaxAttempts, s.Agent.Name, x.ID)})
+		s.Wake("manager")
+	}
+	return nil
+}
+
+// work carries one held handoff as far as it goes.
+func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, error) {
+	q := s.Store.Queue()
+	id := held.Envelope.Get("task")
+	var step plan.Step
+	mine := false
+	err := s.Store.ChangePlan(ctx, func(p *plan.Plan) (bool, error) {
+		mine = p.Take(id, s.Agent.Name, held.Name, s.Now())
+		if x := p.Step(id); x != nil {
+			step = *x
+		}
+		return mine, nil
+	})
+	if err != nil {
+		return tick.Idle, err
+	}
+	if !mine { // done already, returned, or replaced by another plan: only the envelope is left to close
+		return tick.Moved, errors.Join(s.publish(ctx), s.close(held.Name))
+	}
+	h, err := s.Hold(held.Name)
+	if err != nil {
+		return tick.Idle, err
+	}
+	if h.Commit == "" {
+		res, out, err := s.run(ctx, &h, step, held.Claim.Attempt)
+		if err != nil || out != tick.Moved {
+			return out, err
+		}
+		if reason, final := judge(res); reason != "" {
+			return s.back(ctx, held.Name, step, reason, final)
+		}
+		reason, err := s.commit(ctx, &h, step)
+		if err != nil {
+			return tick.Idle, err
+		}
+		if reason != "" {
+			return s.back(ctx, held.Name, step, reason, false)
+		}
+	}
+	merge, reason, err := s.integrate(ctx, &h, step)
+	if err != nil {
+		return tick.Idle, err
+	}
+	if reason != "" {
+		return s.back(ctx, held.Name, step, reason, false)
+	}
+	res, _, err := s.Result(h.Run)
+	if err != nil {
+		return tick.Idle, err
+	}
+	if err := s.Change(ctx, merge, func(p *plan.Plan) error {
+		p.Finish(step.ID, h.Commit, merge, summary(res.Text), s.Now())
+		return nil
+	}); err != nil {
+		return tick.Idle, err
+	}
+	s.Event(journal.Event{Kind: journal.StepDone, Level: journal.Milestone, Step: step.ID, Run: h.Run,
+		Text: fmt.Sprintf("step %s is done: %s", step.ID, step.Title)})
+	s.Line(ctx, "idle", step.ID, "", "finished %s", step.ID)
+	s.Wake("manager")
+	if err := s.publish(ctx); err != nil {
+		return tick.Idle, err
+	}
+	return tick.Moved, errors.Join(q.Complete(s.Agent.Name, held.Name, s.Now()), s.Drop())
+}
+
+func (s Specialist) close(name string) error {
+	return errors.Join(s.Store.Queue().Complete(s.Agent.Name, name, s.Now()), s.Drop())
+}
+
+// run prepares the clone and runs the agent program, unless an earlier tick has its result already.
+func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step, attempt int) (runner.Result, tick.Outcome, error) {
+	if res, ok, err := s.Result(h.Run); err != nil || ok {
+		return res, tick.Moved, err
+	}
+	prof, ok := s.Professions.Get(s.Agent.Profession)
+	if !ok {
+		return runner.Result{}, tick.Idle, fmt.Errorf("there is no profession %q any more", s.Agent.Profession)
+	}
+	conflicts, err := s.prepare(ctx, h, step)
+	if err != nil {
+		return runner.Result{}, tick.Idle, err
+	}
+	plan, err := s.Store.Plan()
+	if err != nil {
+		return runner.Result{}, tick.Idle, err
+	}
+	return s.Run(ctx, h, tick.Ask{
+		Step: step.ID, Profession: prof, Dir: s.Store.Clone(s.Agent.Name),
+		Prompt: prompt(plan, step, promptFacts{Attempt: attempt, Conflicts: conflicts}),
+	})
+}
+
+// judge returns why a result is no success, and whether it makes no sense to send the step back.
+func judge(res runner.Result) (reason string, final bool) {
+	if res.Verdict != runner.Done {
+		return fmt.Sprintf("the run ended without success: %s", res.Reason), false
+	}
+	if text := strings.TrimSpace(res.Text); strings.HasPrefix(text, "BLOCKED:") {
+		return firstLines(text, 1200), true
+	}
+	return "", false
+}
+
+// back returns the step to this agent with the reason, or gives it up so that the manager plans anew.
+func (s Specialist) back(ctx context.Context, handoff string, step plan.Step, reason string, final bool) (tick.Outcome, error) {
+	head, err := s.Repo().Resolve(ctx, "refs/heads/main")
+	if err != nil {
+		return tick.Idle, err
+	}
+	again := false
+	if err := s.Change(ctx, head, func(p *plan.Plan) error {
+		name, failed := s.Namer(ctx, head)
+		if final {
+			p.Fail(step.ID, reason, s.Now())
+		} else {
+			again = p.Return(step.ID, reason, name, s.Now())
+		}
+		return *failed
+	}); err != nil {
+		return tick.Idle, err
+	}
+	if again {
+		s.Event(journal.Event{Kind: journal.StepReturned, Step: step.ID, Text: fmt.Sprintf("step %s came back to %s: %s", step.ID, s.Agent.Name, firstLines(reason, 300))})
+		s.Line(ctx, "waiting", step.ID, "", "%s came back: %s", step.ID, reason)
+		s.Wake(s.Agent.Name)
+	} else {
+		s.Event(journal.Event{Kind: journal.StepFailed, Level: journal.Milestone, Step: step.ID, Text: fmt.Sprintf("step %s failed: %s", step.ID, firstLines(reason, 300))})
+		s.Line(ctx, "idle", step.ID, "", "gave up %s: %s", step.ID, reason)
+		s.Wake("manager")
+	}
+	return tick.Moved, s.close(handoff)
+}
+
+// summary is what others are told of a finished step: the agent's last answer, cut to about 200 words.
+func summary(text string) string {
+	words := strings.Fields(text)
+	if len(words) > 220 {
+		return strings.Join(words[:220], " ") + " …"
+	}
+	return firstLines(text, 2000)
+}
+
+// firstLines cuts text to max bytes at a rune.
+func firstLines(text string, max int) string {
+	text = strings.TrimSpace(text)
+	if len(text) <= max {
+		return text
+	}
+	return strings.ToValidUTF8(text[:max], "") + "…"
+}

@@ -1,0 +1,287 @@
+// Package supervisor is the embedded engine: a foreground process that ticks the role binaries of one mission, reads
+// their wake-up sockets, and stops everything for certain. It holds no state of its own that a restart would miss.
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"example.com/AutoAgentProject/core/engine"
+	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/proc"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/usererr"
+	"example.com/AutoAgentProject/core/wake"
+)
+
+// Name is the engine's name in mission.json.
+const Name = "embedded"
+
+// Supervisor ticks the missions below one root, one mission in one process.
+type Supervisor struct {
+	Root store.Root
+	// Command is how an agent is ticked: program and arguments.
+	Command func(m mission.Mission, a mission.Agent) []string
+	// Env is the environment of the ticks; nil: this process's own.
+	Env []string
+	// Finish counts what is left to count and tells the end, after everything is proven dead.
+	Finish func(ctx context.Context, m mission.Mission, stop mission.Stop) error
+	// Every is the time from the end of a tick to the next one of that role.
+	Every map[mission.Role]time.Duration
+	// Grace is how long a tick may take to end its run after SIGTERM.
+	Grace time.Duration
+	Log   *slog.Logger
+}
+
+// Defaults of Every and Grace. Quota is cheap and bounds the overrun of the time limit.
+var (
+	DefaultEvery = map[mission.Role]time.Duration{
+		mission.Manager: time.Minute, mission.Specialist: time.Minute, mission.Reporter: time.Minute, mission.Quota: 5 * time.Second,
+	}
+	DefaultGrace = 12 * time.Second
+)
+
+// Owner is supervisor.json: which process ticks the mission.
+type Owner struct {
+	Version int       `json:"version"`
+	Process proc.ID   `json:"process"`
+	Since   time.Time `json:"since"`
+}
+
+func (s *Supervisor) Name() string { return Name }
+
+// lock is held for as long as a process ticks or stops the mission.
+func lock(st *store.Store) string { return filepath.Join(st.Dir(), "supervisor.lock") }
+
+// Live says whether a supervisor ticks the mission.
+func (s *Supervisor) Live(ctx context.Context, id string) (engine.Live, error) {
+	var o Owner
+	err := s.Root.Mission(id).Load("supervisor.json", &o)
+	if errors.Is(err, os.ErrNotExist) {
+		return engine.Live{}, nil
+	}
+	if err != nil {
+		return engine.Live{}, err
+	}
+	alive, err := o.Process.Alive()
+	if err != nil || !alive {
+		return engine.Live{}, err
+	}
+	return engine.Live{Ticking: true, By: fmt.Sprintf("%s, process %d", Name, o.Process.PID)}, nil
+}
+
+// Start ticks the mission until it is stopped, and stops it. When ctx ends first, the mission is aborted.
+func (s *Supervisor) Start(ctx context.Context, id string) (mission.Stop, error) {
+	st := s.Root.Mission(id)
+	m, err := st.Mission()
+	if err != nil {
+		return mission.Stop{}, err
+	}
+	unlock, err := files.TryLock(lock(st))
+	if errors.Is(err, files.ErrLocked) {
+		return mission.Stop{}, usererr.New(usererr.Conflict, "AutoAgentProject status "+id+" shows it", "mission %s is being ticked by another process", id)
+	}
+	if err != nil {
+		return mission.Stop{}, err
+	}
+	defer unlock()
+	if err := becomeSubreaper(); err != nil {
+		return mission.Stop{}, err
+	}
+	self, err := proc.Self()
+	if err != nil {
+		return mission.Stop{}, err
+	}
+	if err := st.Save("supervisor.json", Owner{mission.Version, self, time.Now().UTC()}); err != nil {
+		return mission.Stop{}, err
+	}
+	l := &loop{s: s, st: st, m: m, agents: map[string]*agent{}, ended: make(chan end, len(m.Roster)), woken: make(chan string, 64)}
+	if err := l.open(); err != nil {
+		l.close()
+		return mission.Stop{}, err
+	}
+	l.run(ctx)
+	l.close()
+	stop, err := st.Stopped()
+	if err != nil {
+		return mission.Stop{}, err
+	}
+	if stop == nil { // the tombstone could not be written; nothing goes on all the same
+		stop = &mission.Stop{Cause: mission.Aborted, Reason: "stopped by a signal", By: "supervisor", At: time.Now()}
+	}
+	if _, err := s.finish(context.WithoutCancel(ctx), st, m, *stop, l); err != nil {
+		return *stop, err
+	}
+	return *stop, nil
+}
+
+// agent is one ticked agent.
+type agent struct {
+	mission.Agent
+	proc     *process  // nil: not running
+	due      time.Time // next tick by time
+	woken    bool      // a wake-up came since the last start
+	failures int       // in a row
+	never    bool      // it said: do not start me again
+	socket   closer
+}
+
+type closer interface{ Close() error }
+
+type end struct {
+	name string
+	exit int
+	tail string
+}
+
+// loop is the one place where things happen: ends, wake-ups, time, the tombstone.
+type loop struct {
+	s      *Supervisor
+	st     *store.Store
+	m      mission.Mission
+	agents map[string]*agent
+	ended  chan end
+	woken  chan string
+}
+
+// open makes the sockets and puts every agent's first tick at now.
+func (l *loop) open() error {
+	for _, a := range l.m.Roster {
+		c, err := wake.Listen(l.st.Socket(a.Name))
+		if err != nil {
+			return err
+		}
+		l.agents[a.Name] = &agent{Agent: a, due: time.Now(), socket: c}
+		go func() {
+			buf := make([]byte, 64)
+			for {
+				if _, _, err := c.ReadFromUnix(buf); err != nil {
+					return
+				}
+				l.woken <- a.Name
+			}
+		}()
+	}
+	return nil
+}
+
+// close closes the sockets: nothing wakes anybody any more.
+func (l *loop) close() {
+	for name, a := range l.agents {
+		if a.socket != nil {
+			a.socket.Close()
+			a.socket = nil
+		}
+		os.Remove(l.st.Socket(name))
+	}
+}
+
+// run ticks until there is a tombstone. It returns with ticks possibly still running.
+func (l *loop) run(ctx context.Context) {
+	every := time.NewTicker(200 * time.Millisecond)
+	defer every.Stop()
+	for {
+		if stop, err := l.st.Stopped(); err == nil && stop != nil {
+			return
+		}
+		if ctx.Err() != nil {
+			reason := "stopped at the terminal"
+			if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) {
+				reason = c.Error()
+			}
+			if _, err := l.st.Stop(mission.Stop{Cause: mission.Aborted, Reason: reason, By: "person", At: time.Now()}); err != nil {
+				l.s.Log.Error("tombstone", "err", err)
+				return
+			}
+			continue
+		}
+		now := time.Now()
+		for _, a := range l.m.Roster {
+			x := l.agents[a.Name]
+			if x.proc == nil && !x.never && (x.woken && x.failures == 0 || !now.Before(x.due)) {
+				l.start(x)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case name := <-l.woken:
+			l.agents[name].woken = true
+		case e := <-l.ended:
+			l.end(e)
+		case <-every.C:
+			reapOrphans(l.known())
+		}
+	}
+}
+
+func (l *loop) start(x *agent) {
+	x.woken = false
+	p, err := startTick(l.s.Command(l.m, x.Agent), l.s.Env, func(exit int, tail string) { l.ended <- end{x.Name, exit, tail} })
+	if err != nil {
+		l.s.Log.Error("tick", "agent", x.Name, "err", err)
+		x.failures++
+		x.due = time.Now().Add(pauseAfter(x.failures))
+		return
+	}
+	x.proc = p
+}
+
+// end takes note of a tick's end by the contract of exit statuses.
+func (l *loop) end(e end) {
+	x := l.agents[e.name]
+	x.proc = nil
+	switch usererr.Code(e.exit) {
+	case usererr.OK, usererr.Later:
+		x.failures = 0
+		x.due = time.Now().Add(l.s.every(x.Role))
+		return
+	case usererr.DoNotRetry:
+		x.never = true
+		return
+	}
+	x.failures++
+	x.due = time.Now().Add(pauseAfter(x.failures))
+	l.s.Log.Warn("tick ended badly", "agent", e.name, "exit", e.exit, "said", e.tail)
+	ev := journal.Event{At: time.Now(), Kind: journal.Repaired, Agent: e.name, Text: fmt.Sprintf("a tick of %s ended badly (%s): %s", e.name, exitText(e.exit), e.tail)}
+	if x.failures == 5 {
+		ev.Level, ev.Incident = journal.Blocker, "ticks-"+e.name
+		ev.Text = fmt.Sprintf("five ticks of %s in a row ended badly, the last one (%s): %s", e.name, exitText(e.exit), e.tail)
+	}
+	if err := l.st.Journal().Add(ev); err != nil {
+		l.s.Log.Warn("journal", "err", err)
+	}
+}
+
+func exitText(exit int) string {
+	if exit < 0 {
+		return "killed by a signal"
+	}
+	return fmt.Sprintf("exit status %d", exit)
+}
+
+func (s *Supervisor) every(r mission.Role) time.Duration {
+	if d, ok := s.Every[r]; ok {
+		return d
+	}
+	return DefaultEvery[r]
+}
+
+// pauseAfter is the pause after n bad ends in a row: 1 s, doubled, at most a minute.
+func pauseAfter(n int) time.Duration { return min(time.Second<<min(n-1, 6), time.Minute) }
+
+func (l *loop) known() map[int]bool {
+	pids := map[int]bool{}
+	for _, x := range l.agents {
+		if x.proc != nil {
+			pids[x.proc.id.PID] = true
+		}
+	}
+	return pids
+}

@@ -1,0 +1,87 @@
+package tick
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/runner"
+)
+
+// Back-off where nobody told a time: doubled from the first to the last.
+const (
+	firstWait = time.Minute
+	lastWait  = 30 * time.Minute
+)
+
+// heed does what a result asks of the whole mission: limits and lost logins pause all agents and count no attempt.
+// Moved means that the result is the step's own affair.
+func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, error) {
+	now := t.Now()
+	switch {
+	case res.Verdict == runner.Later:
+		until := res.ResetAt
+		if until.IsZero() {
+			h.Waits++
+			until = now.Add(backOff(h.Waits))
+		} else {
+			h.Waits = 0
+			until = until.Add(time.Duration(rand.Int64N(int64(time.Minute)))) // not all missions at the same second
+		}
+		h.Run = "" // it did not count
+		if err := t.Keep(*h); err != nil {
+			return Idle, err
+		}
+		fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "limit", Reason: res.Reason, Until: until.UTC()}, now)
+		if fresh {
+			level := journal.Routine
+			if res.Class == "usage-limit" {
+				level = journal.Milestone
+			}
+			t.Event(journal.Event{Kind: journal.Paused, Level: level, Text: fmt.Sprintf("paused until %s: %s", until.UTC().Format("15:04 MST"), res.Reason)})
+		}
+		return Later, err
+	case res.Verdict == runner.LoginLost:
+		h.Run = ""
+		if err := t.Keep(*h); err != nil {
+			return Idle, err
+		}
+		return Later, t.pauseLogin(ctx, "the login was refused: "+res.Reason)
+	case res.Class == "credit":
+		h.Run = ""
+		h.Waits = 8
+		if err := t.Keep(*h); err != nil {
+			return Idle, err
+		}
+		fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "limit", Reason: res.Reason, Until: now.Add(lastWait).UTC()}, now)
+		if fresh {
+			t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "credit", Text: "the account has no credit left: " + res.Reason})
+		}
+		return Later, err
+	case res.Class == "overage":
+		return Over, t.Stop(mission.Budget, "the account began to spend paid extra usage")
+	}
+	h.Waits = 0
+	return Moved, nil
+}
+
+// backOff is the n-th wait (n from 1) without a time given.
+func backOff(n int) time.Duration {
+	d := firstWait
+	for range n - 1 {
+		d = min(2*d, lastWait)
+	}
+	return d
+}
+
+func (t *Tick) pauseLogin(ctx context.Context, reason string) error {
+	fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "login", Reason: reason}, t.Now())
+	if fresh {
+		t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "login", Text: reason + "; AutoAgentProject login takes a new one"})
+	}
+	t.Line(ctx, "blocked", "", "", "waits for a login")
+	return err
+}

@@ -1,0 +1,336 @@
+package tick
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/ledger"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/proc"
+	"example.com/AutoAgentProject/core/profession"
+	"example.com/AutoAgentProject/core/runner"
+)
+
+// Ask is one paid run as a role wants it.
+type Ask struct {
+	Step       string
+	Profession profession.Profession
+	Dir        string
+	Prompt     string
+	Schema     json.RawMessage
+	Follow     func(runner.Turn) string
+}
+
+// RunRecord is runs/<run>/run.json: who runs what, for status and for cleaning up.
+type RunRecord struct {
+	Version int       `json:"version"`
+	Run     string    `json:"run"`
+	Agent   string    `json:"agent"`
+	Step    string    `json:"step,omitempty"`
+	Model   string    `json:"model"`
+	Owner   proc.ID   `json:"owner"`
+	Started time.Time `json:"started"`
+	Cap     string    `json:"cap"` // in words
+}
+
+// Run does one paid run for the hold: reserve, start behind the walls, watch, count. An outcome other than Moved means
+// that there is no result yet: Later (no money or no login now), Over (stopped). The result is on disk when Run returns.
+func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome, error) {
+	none := runner.Result{}
+	cred, err := t.Credential()
+	if err != nil {
+		return none, Later, t.pauseLogin(ctx, "the login cannot be read: "+err.Error())
+	}
+	run := uuid.NewString()
+	limit, out, err := t.reserve(ctx, run, a.Step)
+	if err != nil || out != Moved {
+		return none, out, err
+	}
+	h.Run, h.Runs = run, h.Runs+1
+	if err := t.Keep(*h); err != nil {
+		return none, Idle, errors.Join(err, t.ledger.Release(ctx, run, "the hold could not be written", t.Now()))
+	}
+	job, transcript, err := t.job(run, limit, cred, a)
+	if err != nil {
+		return none, Idle, errors.Join(err, t.ledger.Release(ctx, run, "it could not be prepared", t.Now()))
+	}
+	defer transcript.Close()
+	defer Sweep(t.Store.Scratch(t.Agent.Name, run))
+	t.Line(ctx, "working", a.Step, run, "%s", t.doing(a.Step))
+	t.Event(journal.Event{Kind: journal.RunStarted, Step: a.Step, Run: run, Text: fmt.Sprintf("%s started a run, at most %s", t.Agent.Name, limit)})
+
+	ctx, done := t.UntilStopped(ctx)
+	defer done()
+	job.Launched = func() error {
+		if stop, err := t.Store.Stopped(); err != nil || stop != nil {
+			return errors.Join(ErrStopped, err)
+		}
+		return t.ledger.Launch(context.WithoutCancel(ctx), run, t.Now())
+	}
+	last := ""
+	job.Event = func(e runner.Event) {
+		t.Log.Info(e.Text, "event", "run_"+e.Kind, "step", a.Step, "run", run)
+		if (e.Kind == "tool" || e.Kind == "text") && e.Text != last {
+			last = e.Text
+			t.Line(ctx, "working", a.Step, run, "%s: %s", t.doing(a.Step), e.Text)
+		}
+	}
+	res, err := t.Runner.Run(ctx, job)
+	keep := context.WithoutCancel(ctx) // the count and the record are written also when we are being stopped
+	if errors.Is(err, ErrStopped) {
+		return none, Over, t.ledger.Release(keep, run, "stopped before the start", t.Now())
+	}
+	if err != nil {
+		return none, Idle, errors.Join(fmt.Errorf("start a run: %w", err), t.settle(keep, run, none))
+	}
+	if err := t.saveResult(run, res); err != nil {
+		return none, Idle, errors.Join(err, t.settle(keep, run, res))
+	}
+	if err := t.settle(keep, run, res); err != nil {
+		return none, Idle, err
+	}
+	t.Event(journal.Event{Kind: journal.RunEnded, Step: a.Step, Run: run,
+		Text: fmt.Sprintf("%s ended a run: %s%s, %s", t.Agent.Name, res.Verdict, because(res), money.FormatUSD(res.Spend.Nano))})
+	if len(res.Spend.Unpriced) > 0 {
+		t.Event(journal.Event{Kind: journal.Unreported, Level: journal.Milestone, Run: run, Incident: "unpriced",
+			Text: fmt.Sprintf("no price is known for %v; it was charged at the dearest one", res.Spend.Unpriced)})
+	}
+	t.wakeWaiting()
+	if res.Verdict == runner.Killed {
+		return res, Over, nil
+	}
+	out, err = t.heed(keep, h, res)
+	return res, out, err
+}
+
+func because(res runner.Result) string {
+	if res.Reason == "" {
+		return ""
+	}
+	return " (" + res.Reason + ")"
+}
+
+func (t *Tick) doing(step string) string {
+	if step == "" {
+		return "plans"
+	}
+	return "works on " + step
+}
+
+// reserve asks the ledger for money. Moved means granted.
+func (t *Tick) reserve(ctx context.Context, run, step string) (money.Amount, Outcome, error) {
+	m := t.Mission
+	n, decision, err := t.ledger.Reserve(ctx, ledger.ReserveRequest{
+		Run: run, Agent: t.Agent.Name, Step: step, Model: m.Model, Budget: m.Budget, StepLimit: m.StepLimit, MinRun: m.MinRun,
+		AgentsDue: t.agentsDue(), Now: t.Now(),
+	})
+	limit := money.Amount{Unit: m.Budget.Unit, N: n}
+	if err != nil {
+		return limit, Idle, fmt.Errorf("reserve: %w", err)
+	}
+	switch decision {
+	case money.Admit:
+		return limit, Moved, nil
+	case money.Wait:
+		t.Line(ctx, "waiting", step, "", "waits until others have finished: the rest of the budget is reserved")
+		return limit, Later, nil
+	}
+	t.Line(ctx, "waiting", step, "", "the budget is used up")
+	return limit, Over, t.Stop(mission.Budget, "less than the smallest run is left of "+m.Budget.String())
+}
+
+// agentsDue counts who may want money now: this agent and every specialist with something in its mailboxes.
+func (t *Tick) agentsDue() int {
+	n := 1
+	for _, a := range mission.Specialists(t.Mission.Roster) {
+		if a.Name == t.Agent.Name {
+			continue
+		}
+		if p, err := t.Store.Queue().Pending(a.Name); err == nil && p {
+			n++
+		}
+	}
+	return n
+}
+
+// wakeWaiting wakes the specialists with work: money that was reserved is free again.
+func (t *Tick) wakeWaiting() {
+	for _, a := range mission.Specialists(t.Mission.Roster) {
+		if p, err := t.Store.Queue().Pending(a.Name); err == nil && p && a.Name != t.Agent.Name {
+			t.Wake(a.Name)
+		}
+	}
+}
+
+// Defaults of a run where its profession says nothing.
+const (
+	defaultWall     = 30 * time.Minute
+	defaultSilence  = 10 * time.Minute
+	defaultMaxTurns = 60
+)
+
+// job lays out the run's folders and says what to run.
+func (t *Tick) job(run string, limit money.Amount, cred runner.Credential, a Ask) (runner.Job, *os.File, error) {
+	dir, scratch := t.Store.Run(t.Agent.Name, run), t.Store.Scratch(t.Agent.Name, run)
+	for _, d := range []string{dir, scratch} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return runner.Job{}, nil, err
+		}
+	}
+	system := a.Profession.SystemPrompt()
+	for name, text := range map[string]string{"prompt.md": a.Prompt, "system.md": system} {
+		if err := files.Replace(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return runner.Job{}, nil, err
+		}
+	}
+	record, err := json.MarshalIndent(RunRecord{Version: mission.Version, Run: run, Agent: t.Agent.Name, Step: a.Step,
+		Model: t.Mission.Model, Owner: t.Owner, Started: t.Now().UTC(), Cap: limit.String()}, "", "  ")
+	if err != nil {
+		return runner.Job{}, nil, err
+	}
+	if err := files.Replace(filepath.Join(dir, "run.json"), append(record, '\n'), 0o600); err != nil {
+		return runner.Job{}, nil, err
+	}
+	transcript, err := os.OpenFile(filepath.Join(dir, "stream.jsonl"), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return runner.Job{}, nil, err
+	}
+	j := runner.Job{
+		Run: run, Dir: a.Dir, Scratch: scratch, SystemPrompt: system, Prompt: a.Prompt,
+		Model: t.Mission.Model, Tools: a.Profession.Tools, Schema: a.Schema, MaxTurns: a.Profession.MaxTurns,
+		Wall: a.Profession.Wall, Silence: a.Profession.Silence,
+		Credential: cred, BaseURL: t.Mission.Upstream, Transcript: transcript, Follow: a.Follow,
+	}
+	if limit.Unit == money.Tokens {
+		j.CapTokens = limit.N
+	} else {
+		j.Cap = money.Nano(limit.N)
+	}
+	if j.MaxTurns == 0 {
+		j.MaxTurns = defaultMaxTurns
+	}
+	if j.Wall == 0 {
+		j.Wall = defaultWall
+	}
+	if j.Silence == 0 {
+		j.Silence = defaultSilence
+	}
+	return j, transcript, nil
+}
+
+// Result reads the result of a run; ok is false if it has none (yet).
+func (t *Tick) Result(run string) (res runner.Result, ok bool, err error) {
+	if run == "" {
+		return res, false, nil
+	}
+	b, err := files.Read(filepath.Join(t.Store.Run(t.Agent.Name, run), "result.json"), 64<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return res, false, nil
+	}
+	if err != nil {
+		return res, false, err
+	}
+	err = json.Unmarshal(b, &res)
+	return res, err == nil, err
+}
+
+func (t *Tick) saveResult(run string, res runner.Result) error {
+	b, err := json.MarshalIndent(res, "", "  ")
+	if err != nil {
+		return err
+	}
+	return files.Replace(filepath.Join(t.Store.Run(t.Agent.Name, run), "result.json"), append(b, '\n'), 0o600)
+}
+
+// settle closes a run's reservation with what it cost: the largest of what the result says and what its transcript
+// shows; the whole reservation if it was launched and nothing shows what it did.
+func (t *Tick) settle(ctx context.Context, run string, res runner.Result) error {
+	spend := res.Spend
+	f, err := os.Open(filepath.Join(t.Store.Run(t.Agent.Name, run), "stream.jsonl"))
+	if err == nil {
+		seen, _, rerr := t.Runner.Recount(f)
+		f.Close()
+		if rerr == nil && (seen.Nano > spend.Nano || (seen.Nano == spend.Nano && seen.Tokens > spend.Tokens)) {
+			spend = seen
+		}
+	}
+	book, err := t.ledger.Read()
+	if err != nil {
+		return err
+	}
+	spent := ledger.Spent{Nano: spend.Nano, Tokens: spend.Tokens, ByModel: spend.ByModel, Source: spend.Source, Unpriced: spend.Unpriced}
+	for _, r := range book.OpenRuns {
+		switch {
+		case r.ID != run:
+			continue
+		case !r.Launched:
+			return t.ledger.Release(ctx, run, "it was never started", t.Now())
+		case res.Verdict == "" && spend.Tokens == 0: // killed, and nothing shows what it did: all of it counts
+			spent.Source, spent.Note = "reservation", "its tick died and nothing shows what it cost"
+			if book.Budget.Unit == money.Tokens {
+				spent.Tokens = r.Cap
+			} else {
+				spent.Nano = money.Nano(r.Cap)
+			}
+		}
+	}
+	return t.ledger.Spend(ctx, run, spent, t.Now())
+}
+
+// cleanUp ends what an earlier, dead tick of this agent left: its cells are gone with it (proved, not assumed), its
+// open runs are counted, its scratch folders swept. The caller holds the agent's lock, so nobody else can be at it.
+func (t *Tick) cleanUp(ctx context.Context) error {
+	book, err := t.ledger.Read()
+	if err != nil {
+		return err
+	}
+	for _, r := range book.OpenRuns {
+		if r.Agent != t.Agent.Name {
+			continue
+		}
+		res, _, err := t.Result(r.ID)
+		if err != nil {
+			t.Log.Warn("result of a dead run", "run", r.ID, "err", err)
+		}
+		if err := t.endCell(r.ID); err != nil {
+			return err
+		}
+		if err := t.settle(ctx, r.ID, res); err != nil {
+			return err
+		}
+		t.Event(journal.Event{Kind: journal.Repaired, Step: r.Step, Run: r.ID, Text: "counted a run whose tick had died"})
+	}
+	entries, err := os.ReadDir(t.Store.Cells(t.Agent.Name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		Sweep(filepath.Join(t.Store.Cells(t.Agent.Name), e.Name()))
+	}
+	return nil
+}
+
+// Sweep removes a folder that an agent could write, whatever modes it left behind; links are removed, not followed.
+func Sweep(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
+}

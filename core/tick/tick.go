@@ -1,0 +1,195 @@
+// Package tick is what the ticks of all roles share: begin (lock, tombstone, clean up after a dead one), a paid run
+// from reservation to spend, commands behind the walls, handing steps over. A tick may be killed at any instant; the
+// next one goes on from the files.
+package tick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"example.com/AutoAgentProject/core/cell"
+	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/git"
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/ledger"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/proc"
+	"example.com/AutoAgentProject/core/profession"
+	"example.com/AutoAgentProject/core/runner"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/wake"
+)
+
+// Outcome is how a tick ended.
+type Outcome int
+
+const (
+	Idle  Outcome = iota // nothing was due
+	Moved                // something was done
+	Later                // something is due but must wait
+	Busy                 // another tick of this agent runs
+	Over                 // the mission has a tombstone
+)
+
+// Tick is one run of a role's binary for one agent.
+type Tick struct {
+	Store   *store.Store
+	Mission mission.Mission
+	Agent   mission.Agent
+	Owner   proc.ID
+
+	Professions profession.Set
+	Runner      runner.Runner
+	Credential  func() (runner.Credential, error)
+	Limits      Limits
+	Now         func() time.Time
+	Log         *slog.Logger
+
+	ledger *ledger.Ledger
+}
+
+// Limits are what a run and a command may take.
+type Limits struct {
+	Verify  time.Duration // wall clock of a verify command
+	Git     time.Duration // wall clock of a git command in a clone
+	Refusal int           // how often a refused answer goes back into the same conversation
+	Cell    cell.Limits
+}
+
+// DefaultLimits are used where the configuration says nothing.
+var DefaultLimits = Limits{Verify: 15 * time.Minute, Git: 5 * time.Minute, Refusal: 3}
+
+// Begin takes the agent's lock and looks at the tombstone. With Busy or Over there is nothing to do; otherwise end must
+// be called.
+func (t *Tick) Begin(ctx context.Context) (Outcome, func(), error) {
+	unlock, err := files.TryLock(t.Store.AgentLock(t.Agent.Name))
+	if errors.Is(err, files.ErrLocked) {
+		return Busy, func() {}, nil
+	}
+	if err != nil {
+		return Idle, nil, err
+	}
+	if t.Owner, err = proc.Self(); err != nil {
+		unlock()
+		return Idle, nil, err
+	}
+	if err := t.Store.Save(RunningName(t.Agent.Name), Running{mission.Version, t.Owner}); err != nil {
+		unlock()
+		return Idle, nil, err
+	}
+	t.ledger = t.Store.Ledger()
+	if err := t.cleanUp(ctx); err != nil { // also when stopped: its spend must be counted
+		unlock()
+		return Idle, nil, fmt.Errorf("clean up after an earlier tick: %w", err)
+	}
+	if stop, err := t.Store.Stopped(); err != nil || stop != nil {
+		unlock()
+		return Over, func() {}, err
+	}
+	return Idle, unlock, nil
+}
+
+// Running is agents/<agent>/tick.json: the latest tick of the agent, for whoever has to end it.
+type Running struct {
+	Version int     `json:"version"`
+	Process proc.ID `json:"process"`
+}
+
+// RunningName is where Running lies in the mission's store.
+func RunningName(agent string) string { return filepath.Join("agents", agent, "tick.json") }
+
+// UntilStopped returns a context that ends when the mission gets its tombstone.
+func (t *Tick) UntilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		every := time.NewTicker(250 * time.Millisecond)
+		defer every.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-every.C:
+				if stop, err := t.Store.Stopped(); err == nil && stop != nil {
+					cancel(ErrStopped)
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// ErrStopped is the cause of a context that ended because the mission got its tombstone.
+var ErrStopped = errors.New("the mission was stopped")
+
+// Paused returns the pauses in force. A pause for a lost login is lifted by a newer login file.
+func (t *Tick) Paused(ctx context.Context) ([]mission.Pause, error) {
+	causes, err := t.Store.Pauses(t.Now())
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range causes {
+		if c.Cause != "login" {
+			continue
+		}
+		if st, err := os.Stat(t.Mission.Credentials); err == nil && st.ModTime().After(c.Since) {
+			if err := t.Store.Unpause(ctx, "login", t.Now()); err != nil {
+				return nil, err
+			}
+			t.Event(journal.Event{Kind: journal.Unpaused, Level: journal.Milestone, Text: "there is a new login, work goes on"})
+			causes = append(causes[:i:i], causes[i+1:]...)
+			break
+		}
+	}
+	return causes, nil
+}
+
+// Line sets the agent's status line.
+func (t *Tick) Line(ctx context.Context, doing, step, run, format string, args ...any) {
+	l := store.Line{Text: fmt.Sprintf(format, args...), Doing: doing, Step: step, Run: run}
+	if err := t.Store.SetLine(ctx, t.Agent.Name, l, "", t.Now()); err != nil {
+		t.Log.Warn("status line", "err", err)
+	}
+}
+
+// Event writes an event with this agent's name and the time. Events are a record: a failure is logged, not returned.
+func (t *Tick) Event(e journal.Event) {
+	e.At = t.Now()
+	if e.Agent == "" {
+		e.Agent = t.Agent.Name
+	}
+	if err := t.Store.Journal().Add(e); err != nil {
+		t.Log.Warn("journal", "err", err)
+	}
+	t.Log.Info(e.Text, "event", e.Kind, "step", e.Step, "run", e.Run)
+	if e.Level != journal.Routine && e.Level != "" {
+		t.Wake("reporter")
+	}
+}
+
+// Wake tells agents that there is something for them.
+func (t *Tick) Wake(agents ...string) {
+	for _, a := range agents {
+		if err := wake.Send(t.Store.Socket(a)); err != nil {
+			t.Log.Warn("wake-up", "agent", a, "err", err)
+		}
+	}
+}
+
+// Stop sets the tombstone and wakes whoever carries the stop out.
+func (t *Tick) Stop(cause mission.Cause, reason string) error {
+	_, err := t.Store.Stop(mission.Stop{Cause: cause, Reason: reason, By: t.Agent.Name, At: t.Now()})
+	if err != nil {
+		return err
+	}
+	t.Wake("quota")
+	return nil
+}
+
+// Repo is the mission's repository.
+func (t *Tick) Repo() git.Repo { return git.Repo{Dir: t.Store.Repo()} }

@@ -1,0 +1,222 @@
+// Package view gathers what a person wants to see of a mission into one struct each, for the terminal, --json and the
+// dashboard alike. It reads files only, takes no lock, and says what it could not read instead of guessing.
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"example.com/AutoAgentProject/core/engine"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/profession"
+	"example.com/AutoAgentProject/core/queue"
+	"example.com/AutoAgentProject/core/store"
+)
+
+// Mission is one mission as people see it.
+type Mission struct {
+	ID        string          `json:"id"`
+	Phase     string          `json:"phase"`
+	Goal      string          `json:"goal"` // its first line
+	CreatedAt time.Time       `json:"created_at"`
+	EndedAt   time.Time       `json:"ended_at,omitzero"`
+	Engine    string          `json:"engine"`
+	Live      engine.Live     `json:"live"`
+	Budget    Budget          `json:"budget"`
+	Time      Time            `json:"time"`
+	Payer     string          `json:"payer"`
+	Pauses    []mission.Pause `json:"pauses"`
+	Steps     []Step          `json:"steps"`
+	Agents    []Agent         `json:"agents"`
+	Stop      *mission.Stop   `json:"stop,omitempty"`
+	Result    string          `json:"result,omitempty"` // folder with the integrated work
+	Repo      string          `json:"repo"`
+	Warnings  []string        `json:"warnings"`
+	// Unreadable says that a file could not be read, so that what is shown is not the whole truth.
+	Unreadable bool `json:"unreadable"`
+}
+
+// Budget is spend against budget, in the budget's unit.
+type Budget struct {
+	Unit      money.Unit `json:"unit"`
+	Total     int64      `json:"total"`
+	Used      int64      `json:"used"`
+	Reserved  int64      `json:"reserved"`
+	Remaining int64      `json:"remaining"`
+	Percent   int64      `json:"percent"`
+	Text      string     `json:"text"`
+}
+
+// Time is time used against the limit.
+type Time struct {
+	Used    mission.Duration `json:"used"`
+	Left    mission.Duration `json:"left"`
+	Limited bool             `json:"limited"`
+	Until   time.Time        `json:"until,omitzero"`
+}
+
+// Step is one step of the plan.
+type Step struct {
+	ID         string     `json:"id"`
+	Title      string     `json:"title"`
+	Profession string     `json:"profession"`
+	Agent      string     `json:"agent,omitempty"`
+	State      plan.State `json:"state"`
+	DependsOn  []string   `json:"depends_on"`
+	Returned   int        `json:"returned"`
+	Reason     string     `json:"reason,omitempty"`
+	Since      time.Time  `json:"since"`
+}
+
+// Agent is one member of the roster.
+type Agent struct {
+	Name    string      `json:"name"`
+	Display string      `json:"display"`
+	Doing   string      `json:"doing"`
+	Line    string      `json:"line"`
+	Step    string      `json:"step,omitempty"`
+	Run     string      `json:"run,omitempty"`
+	Since   time.Time   `json:"since,omitzero"`
+	Inbox   queue.Depth `json:"inbox"`
+	Next    time.Time   `json:"next_tick,omitzero"`
+}
+
+// Read gathers one mission. live says who ticks it; professions give the agents' shown names.
+func Read(ctx context.Context, st *store.Store, live func(context.Context, string) (engine.Live, error), profs profession.Set, now time.Time) (Mission, error) {
+	m, err := st.Mission()
+	if err != nil {
+		return Mission{}, err
+	}
+	v := Mission{ID: m.ID, CreatedAt: m.CreatedAt, Engine: m.Engine, Payer: m.Payer, Repo: st.Repo(),
+		Pauses: []mission.Pause{}, Steps: []Step{}, Agents: []Agent{}, Warnings: []string{}}
+	bad := func(what string, err error) {
+		v.Unreadable = true
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%s: %v", what, err))
+	}
+	if v.Goal, err = firstLine(st.Goal()); err != nil {
+		bad("goal", err)
+	}
+	if v.Stop, err = st.Stopped(); err != nil {
+		bad("tombstone", err)
+	}
+	if v.Live, err = live(ctx, m.ID); err != nil {
+		v.Warnings = append(v.Warnings, "whether somebody ticks it is unknown: "+err.Error())
+	}
+	state, err := st.State()
+	if err != nil {
+		text := err
+		if good, gerr := st.LastGoodState(); gerr == nil {
+			state = good
+			text = fmt.Errorf("state unreadable, last good of %s", good.UpdatedAt.UTC().Format("15:04 MST"))
+		}
+		bad("state.json", text)
+	}
+	v.Phase = phase(st, &v, state)
+	if p, err := st.Plan(); err != nil {
+		bad("plan.json", err)
+	} else {
+		for _, s := range p.Steps {
+			x := Step{ID: s.ID, Title: s.Title, Profession: s.Profession, Agent: s.Agent, State: s.State, DependsOn: s.DependsOn, Since: s.Since, Returned: max(len(s.Handoffs)-1, 0)}
+			if n := len(s.Reasons); n > 0 {
+				x.Reason, _, _ = strings.Cut(s.Reasons[n-1], "\n")
+			}
+			v.Steps = append(v.Steps, x)
+		}
+	}
+	readMoney(st, m, &v, bad)
+	readTime(ctx, st, m, &v, now, bad)
+	if v.Pauses, err = st.Pauses(now); err != nil {
+		bad("pauses.json", err)
+	}
+	for _, a := range m.Roster {
+		l := state.Agents[a.Name]
+		x := Agent{Name: a.Name, Doing: l.Doing, Line: l.Text, Step: l.Step, Run: l.Run, Since: l.Since, Next: v.Live.Next[a.Name]}
+		title := ""
+		if p, ok := profs.Get(a.Profession); ok {
+			title = p.Display
+		}
+		x.Display = a.Display(title)
+		if x.Inbox, err = st.Queue().Depth(a.Name); err != nil {
+			bad("inbox of "+a.Name, err)
+		}
+		if (v.Stop != nil || !v.Live.Ticking) && x.Doing == "working" {
+			x.Doing, x.Run = "stopped", "" // running means running
+		}
+		v.Agents = append(v.Agents, x)
+	}
+	if _, err := os.Stat(st.Result()); err == nil {
+		v.Result = st.Result()
+	}
+	if v.Stop == nil && !v.Live.Ticking && len(v.Warnings) == 0 {
+		v.Warnings = append(v.Warnings, "nobody ticks it: AutoAgentProject run "+m.ID+" goes on, AutoAgentProject abort "+m.ID+" ends it")
+	}
+	return v, nil
+}
+
+// phase is the truth about a mission in a word: the tombstone counts before what the state says.
+func phase(st *store.Store, v *Mission, state store.State) string {
+	if v.Stop != nil {
+		var rec engine.Record
+		err := st.Load("stopping.json", &rec)
+		if errors.Is(err, os.ErrNotExist) || (err == nil && !rec.Done) {
+			return "stopping: " + string(v.Stop.Cause)
+		}
+		if n := len(rec.Steps); n > 0 {
+			v.EndedAt = rec.Steps[n-1].At
+		}
+		return v.Stop.Cause.Phase()
+	}
+	if state.Phase == "" {
+		return "starting"
+	}
+	return state.Phase
+}
+
+func readMoney(st *store.Store, m mission.Mission, v *Mission, bad func(string, error)) {
+	book, err := st.Ledger().Read()
+	if err != nil {
+		bad("ledger", err)
+		return
+	}
+	total := book.Budget
+	v.Budget = Budget{Unit: total.Unit, Total: total.N, Used: book.Used.N, Reserved: book.Reserved.N,
+		Remaining: money.Remaining(total.N, book.Used.N), Percent: money.ShownPercent(total.N, book.Used.N)}
+	v.Budget.Text = fmt.Sprintf("%s of %s (%d%%)", book.Used, total, v.Budget.Percent)
+	if m.Scripted {
+		v.Budget.Text += ", scripted: nobody pays"
+	}
+	for _, model := range book.Unpriced {
+		v.Warnings = append(v.Warnings, "no price is known for "+model+"; it is charged at the dearest one")
+	}
+}
+
+func readTime(ctx context.Context, st *store.Store, m mission.Mission, v *Mission, now time.Time, bad func(string, error)) {
+	c, err := st.Clock(ctx, nil)
+	if err != nil {
+		bad("clock.json", err)
+		return
+	}
+	left, limited := mission.TimeLeft(m, c, now)
+	v.Time = Time{Used: c.Used, Left: mission.Duration(left), Limited: limited, Until: m.Until}
+}
+
+func firstLine(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	buf := make([]byte, 4096)
+	n, err := f.Read(buf)
+	if n == 0 && err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(string(buf[:n]), "")), "\n")
+	return line, nil
+}
