@@ -83,11 +83,11 @@ func (c *Claude) Check(ctx context.Context) (version string, err error) {
 	version, _, isClaude := strings.Cut(strings.TrimSpace(out), " (Claude Code)")
 	switch {
 	case err != nil:
-		return "", usererr.Wrap(err, usererr.Environment, hint, "%s cannot be started", c.cfg.Program)
+		return "", usererr.Wrap(err, usererr.Environment, hint(""), "%s cannot be started", c.cfg.Program)
 	case exit != 0:
-		return "", usererr.New(usererr.Environment, hint, "%s --version: exit status %d", c.cfg.Program, exit)
+		return "", usererr.New(usererr.Environment, hint(""), "%s --version: exit status %d", c.cfg.Program, exit)
 	case !isClaude || strings.ContainsAny(version, " \n"):
-		return "", usererr.New(usererr.Environment, hint, "%s says %q and not a version of Claude Code", c.cfg.Program, oneLine(out))
+		return "", usererr.New(usererr.Environment, hint(""), "%s says %q and not a version of Claude Code", c.cfg.Program, oneLine(out))
 	}
 	return version, nil
 }

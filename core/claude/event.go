@@ -48,9 +48,9 @@ type hello struct {
 	FastMode       string            `json:"fast_mode_state"`
 }
 
-// answer is what a result says. IsError is a pointer: only a plain false is a good sign.
+// answer is what a result says. IsError is kept as it came: only a plain false is a good sign.
 type answer struct {
-	IsError    *bool               `json:"is_error"`
+	IsError    json.RawMessage     `json:"is_error"`
 	Result     string              `json:"result"`
 	Errors     []string            `json:"errors"`
 	Terminal   string              `json:"terminal_reason"`
@@ -144,6 +144,11 @@ func decode(line []byte) (event, bool) {
 		return event{}, false
 	}
 	return e, e.Type != ""
+}
+
+// says reads IsError: good, bad, or, when both are false, neither.
+func (a *answer) says() (good, bad bool) {
+	return string(a.IsError) == "false", string(a.IsError) == "true"
 }
 
 // at is the time the event tells, or the other one.

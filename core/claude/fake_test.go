@@ -14,11 +14,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/AutoAgentProject/core/cell"
 )
 
 // TestMain makes the test binary also a stand-in for the program, for what the real one cannot be made to do. Its
-// part is the word after "play" in the prompt.
+// part is the word after "play" in the prompt, or in the system prompt: then it never reads its input.
 func TestMain(m *testing.M) {
+	cell.ShimMain()
 	if len(os.Args) > 1 && os.Args[1] == "-p" {
 		os.Exit(newFake().play())
 	}
@@ -81,7 +84,11 @@ func (f *fake) prompt() string {
 }
 
 func (f *fake) play() int {
-	_, part, _ := strings.Cut(f.prompt(), "play ")
+	role, _ := os.ReadFile(f.args["--system-prompt-file"])
+	_, part, deaf := strings.Cut(string(role), "play ")
+	if !deaf {
+		_, part, _ = strings.Cut(f.prompt(), "play ")
+	}
 	part, arg, _ := strings.Cut(strings.TrimSpace(part), " ")
 	switch part {
 	case "replay": // file, exit status

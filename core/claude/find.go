@@ -5,14 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"example.com/AutoAgentProject/core/usererr"
 )
 
 // PinnedVersion is the version of the program that this package was tried with.
 const PinnedVersion = "2.1.332"
-
-const hint = "install the agent program, version " + PinnedVersion + ", or name it in AUTOAGENT_CLAUDE"
 
 // PinnedPackage is the npm package that holds the program for this kind of machine, complete in itself.
 func PinnedPackage() string {
@@ -34,16 +33,28 @@ func PinnedPath(env func(string) string) string {
 		}
 		cache = filepath.Join(home, ".cache")
 	}
-	return filepath.Join(cache, "autoagent", "claude", PinnedVersion, "node_modules", PinnedPackage(), "claude")
+	return filepath.Join(cache, "autoagent", "claude", PinnedVersion, inPackage())
+}
+
+func inPackage() string { return filepath.Join("node_modules", PinnedPackage(), "claude") }
+
+// hint says how to get the program. pinned is where it is looked for; it may be empty.
+func hint(pinned string) string {
+	prefix := strings.TrimSuffix(pinned, "/"+inPackage())
+	if prefix == "" {
+		prefix = "FOLDER"
+	}
+	return fmt.Sprintf("npm install --ignore-scripts --prefix %s %s@%s; or name the program in AUTOAGENT_CLAUDE", prefix, PinnedPackage(), PinnedVersion)
 }
 
 // Find returns the program's file with all symbolic links resolved: the one AUTOAGENT_CLAUDE names, else the first on
 // PATH, else the pinned one in the cache.
 func Find(env func(string) string) (string, error) {
+	pinned := PinnedPath(env)
 	if named := env("AUTOAGENT_CLAUDE"); named != "" {
 		file, err := program(named)
 		if err != nil {
-			return "", usererr.Wrap(err, usererr.Environment, hint, "AUTOAGENT_CLAUDE names no program")
+			return "", usererr.Wrap(err, usererr.Environment, hint(pinned), "AUTOAGENT_CLAUDE names no program")
 		}
 		return file, nil
 	}
@@ -52,11 +63,10 @@ func Find(env func(string) string) (string, error) {
 			return file, nil
 		}
 	}
-	pinned := PinnedPath(env)
 	if file, err := program(pinned); err == nil {
 		return file, nil
 	}
-	return "", usererr.New(usererr.Environment, hint, "there is no claude on PATH, nor the pinned one at %q", pinned)
+	return "", usererr.New(usererr.Environment, hint(pinned), "there is no claude on PATH, nor the pinned one at %q", pinned)
 }
 
 // program resolves a path to a file that can be executed. A relative one is refused: what it means depends on where

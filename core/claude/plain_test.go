@@ -2,7 +2,6 @@ package claude
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/runner"
+	"example.com/AutoAgentProject/core/testkit"
 )
 
 // plain starts programs without walls, in a process group of their own.
@@ -78,12 +78,6 @@ func price(model string, u money.Usage, _ time.Time) (money.Nano, bool) {
 func realProgram(t *testing.T) string {
 	t.Helper()
 	file, err := Find(os.Getenv)
-	if err == nil {
-		return file
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	}
-	t.Skipf("NOT TESTED against the real program: %v", errors.Unwrap(err))
-	return ""
+	testkit.Need(t, err == nil, "the claude program, version "+PinnedVersion)
+	return file
 }

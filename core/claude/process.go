@@ -21,6 +21,7 @@ type process struct {
 	errs   *os.File
 	lines  chan []byte   // closed when the output ended
 	exit   chan exited   // one value
+	spoken chan struct{} // closed when stderr ended
 	gone   chan struct{} // closed by release: nobody listens any more
 	stderr *tail
 }
@@ -61,9 +62,12 @@ func (c *Claude) start(ctx context.Context, cmd runner.Command, launched func() 
 		f.Close()
 	}
 	pr := &process{Process: p, stdin: newInput(inW), out: outR, errs: errR, stderr: &tail{},
-		lines: make(chan []byte), exit: make(chan exited, 1), gone: make(chan struct{})}
+		lines: make(chan []byte), exit: make(chan exited, 1), spoken: make(chan struct{}), gone: make(chan struct{})}
 	go pr.readOut()
-	go pr.stderr.read(errR)
+	go func() {
+		defer close(pr.spoken)
+		pr.stderr.read(errR)
+	}()
 	go func() {
 		status, err := p.Wait()
 		pr.exit <- exited{status, err}

@@ -77,7 +77,8 @@ func (r *run) loop(ctx context.Context) {
 	defer r.silence.Stop()
 	defer r.ladder.Stop()
 	ended, drained := ctx.Done(), (<-chan time.Time)(nil)
-	for r.lines != nil || r.exit != nil || r.followed != nil {
+	spoken := r.spoken
+	for r.lines != nil || r.exit != nil || spoken != nil || r.followed != nil {
 		select {
 		case line, ok := <-r.lines:
 			if ok {
@@ -89,6 +90,8 @@ func (r *run) loop(ctx context.Context) {
 			r.exit, r.status = nil, &st
 			r.ladder.Stop()
 			drained = time.After(r.grace.drain)
+		case <-spoken:
+			spoken = nil
 		case <-drained:
 			r.endOutput()
 		case <-ended:
@@ -105,56 +108,6 @@ func (r *run) loop(ctx context.Context) {
 			r.goOn(text)
 		}
 	}
-}
-
-// stop ends a run that still has something to say, for a reason of ours.
-func (r *run) stop(why outcome) {
-	if r.stopped != nil || r.closing {
-		return
-	}
-	r.stopped = &why
-	r.silence.Stop()
-	r.stdin.send(interruptRequest())
-	if r.followed != nil {
-		r.stdin.close() // it waits for us: there is nothing to interrupt
-	}
-	r.ladder.Reset(r.grace.answer)
-}
-
-// kill ends a run that is not what was asked for, before it does anything.
-func (r *run) kill(why outcome) {
-	if r.stopped == nil {
-		r.stopped = &why
-	}
-	r.silence.Stop()
-	r.ladder.Stop()
-	r.rung = 2
-	r.Kill()
-}
-
-// close lets the program end by itself.
-func (r *run) close() {
-	if r.stopped != nil || r.closing {
-		r.stdin.close()
-		return
-	}
-	r.closing = true
-	r.silence.Stop()
-	r.stdin.close()
-	r.ladder.Reset(r.grace.answer)
-}
-
-// climb takes the next harder way of ending.
-func (r *run) climb() {
-	if r.status != nil {
-		return
-	}
-	if r.rung++; r.rung == 1 {
-		_ = r.Terminate() // if it cannot be reached, killing is next
-		r.ladder.Reset(r.grace.term)
-		return
-	}
-	r.Kill()
 }
 
 // line takes one line of output. A tool can print the credential: it is kept nowhere.
@@ -248,7 +201,7 @@ func (r *run) answered(e *event, now time.Time) {
 	if r.closing || r.followed != nil {
 		return // the program went on by itself; only the totals count
 	}
-	if e.IsError != nil && !*e.IsError {
+	if good, _ := e.says(); good {
 		r.text, r.structured = strings.ToValidUTF8(e.Result, "\uFFFD"), e.Structured
 	}
 	if r.stopped != nil {
@@ -313,7 +266,7 @@ func (r *run) result(began, ended time.Time) runner.Result {
 			last = oneLine(last + " " + r.status.err.Error())
 		}
 		if r.garbage > 0 && r.judged == nil {
-			last = fmt.Sprintf("%s (%d lines were no events)", last, r.garbage)
+			last = strings.TrimSpace(fmt.Sprintf("%s (%d lines were no events)", last, r.garbage))
 		}
 		c := conclude(ending{last: r.judged, ended: r.rung > 0, exit: r.status.status, limit: r.limit, stderr: last}, ended)
 		o = &c

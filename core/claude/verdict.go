@@ -36,7 +36,7 @@ type facts struct {
 // judge says what a result means. Only the fields by which the program speaks count: what a tool printed or a model
 // wrote about limits and errors is text.
 func judge(e *event, f facts, now time.Time) outcome {
-	if e.IsError == nil || *e.IsError || e.Subtype != "success" {
+	if good, _ := e.says(); !good || e.Subtype != "success" {
 		return judgeError(e, f, now)
 	}
 	switch {
@@ -74,10 +74,11 @@ func judgeError(e *event, f facts, now time.Time) outcome {
 	case "error_max_structured_output_retries":
 		return failed("bad-output", "%s", said)
 	}
+	_, bad := e.says()
 	limited := f.limit != nil && f.limit.Status == rejected && (e.APIStatus == 429 || e.APIStatus == 0 && kind == "rate_limit")
 	status := int(e.APIStatus)
 	switch {
-	case e.APIError == "usage_limit_reached" || limited || e.IsError != nil && *e.IsError && limitText.MatchString(e.Result):
+	case e.APIError == "usage_limit_reached" || limited || bad && limitText.MatchString(e.Result):
 		return outcome{verdict: runner.Later, class: "usage-limit", reason: said, resetAt: resetAt(e, f, now)}
 	case kind == "billing_error":
 		return failed("credit", "%s", said)
@@ -106,10 +107,8 @@ func judgeError(e *event, f facts, now time.Time) outcome {
 
 // resetAt is when the usage limit ends: by the service's own figure, else by the program's sentence, else not known.
 func resetAt(e *event, f facts, now time.Time) time.Time {
-	if f.limit != nil && f.limit.Status == rejected {
-		if at := f.limit.resetOf(now); !at.IsZero() {
-			return at
-		}
+	if f.limit != nil && f.limit.Status == rejected && f.limit.ResetsAt > 0 {
+		return f.limit.resetOf(now) // a figure of the past is no reason to believe a sentence that has no date
 	}
 	return parseReset(e.Result, now)
 }

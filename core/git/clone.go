@@ -77,7 +77,7 @@ func (c Clone) run(ctx context.Context, script string, cmd Command, args ...stri
 		_, reason, _ := strings.Cut(out.Text, "refused: ")
 		return "", &LayoutError{clean(reason)}
 	case out.Exit != 0:
-		return "", &failure{what: "in the clone", exit: out.Exit, text: clean(out.Text)}
+		return "", &failure{what: "in the clone", exit: out.Exit, text: out.Text}
 	}
 	return answer.buf.String(), nil
 }

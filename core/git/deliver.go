@@ -56,7 +56,7 @@ func Deliver(ctx context.Context, repo Repo, commit, to, branch string) (Deliver
 	if err != nil {
 		return Delivered{}, err
 	}
-	c := p.call("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
+	c := p.call("fetch", "--no-progress", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
 		"--no-prune", "--refmap=", "--upload-pack="+uploadPack, "--", from, commit+":"+ref)
 	_, err = c.run(ctx)
 	switch {

@@ -146,7 +146,7 @@ func (c call) run(ctx context.Context) (string, error) {
 	case errors.Is(err, exec.ErrNotFound):
 		return "", usererr.New(usererr.Environment, "install git "+minimum+" or newer", "there is no program git on this machine")
 	case errors.As(err, &exit):
-		return out.String(), &failure{what: verb(c.args), exit: exit.ExitCode(), text: clean(stderr.buf.String())}
+		return out.String(), &failure{what: verb(c.args), exit: exit.ExitCode(), text: stderr.buf.String()}
 	}
 	return "", fmt.Errorf("git %s: %w", verb(c.args), err)
 }
@@ -168,11 +168,11 @@ func verb(args []string) string {
 type failure struct {
 	what string
 	exit int
-	text string
+	text string // as it was printed
 }
 
 func (e *failure) Error() string {
-	return fmt.Sprintf("git %s: exit status %d: %s", e.what, e.exit, e.text)
+	return fmt.Sprintf("git %s: exit status %d: %s", e.what, e.exit, clean(e.text))
 }
 
 // Is makes a full disk, which git tells in words only, recognisable.

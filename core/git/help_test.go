@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -215,6 +216,7 @@ func plainly(ctx context.Context, c Command) (Output, error) {
 	var text bytes.Buffer
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdin = c.Dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, c.Env...), bytes.NewReader(c.Stdin)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdout, cmd.Stderr = &text, &text
 	if c.Stdout != nil {
 		cmd.Stdout = c.Stdout

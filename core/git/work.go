@@ -34,6 +34,9 @@ func (c Clone) Prepare(ctx context.Context, repo Repo, base string, mode Mode) (
 	if _, err := repo.Resolve(ctx, base); err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", c.Dir, err)
 	}
+	if mode != Fresh && mode != Keep && mode != MergeIn {
+		return nil, fmt.Errorf("prepare %s: there is no mode %q", c.Dir, mode)
+	}
 	from, err := filepath.Abs(repo.Dir)
 	if err != nil {
 		return nil, err

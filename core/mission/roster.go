@@ -29,7 +29,10 @@ type Agent struct {
 // Display is the name shown to people and used in commits: AutoAgent-CodeBuilder-1. title is the profession's own
 // spelling; empty takes the name's first letter in upper case.
 func (a Agent) Display(title string) string {
-	base, number, _ := strings.Cut(a.Name, "-")
+	base, number := a.Name, ""
+	if i := strings.LastIndexByte(a.Name, '-'); i > 0 {
+		base, number = a.Name[:i], a.Name[i+1:]
+	}
 	if title == "" {
 		title = strings.ToUpper(base[:1]) + base[1:]
 	}

@@ -150,7 +150,8 @@ func (t *Tick) reserve(ctx context.Context, run, step string) (money.Amount, Out
 	return limit, Over, t.Stop(mission.Budget, "less than the smallest run is left of "+m.Budget.String())
 }
 
-// agentsDue counts who may want money now: this agent and every specialist with something in its mailboxes.
+// agentsDue counts who may want money now: this agent and every specialist with something in its mailboxes, and one
+// more if it is alone: a run that is lost counts with all it had reserved, and must not end the mission.
 func (t *Tick) agentsDue() int {
 	n := 1
 	for _, a := range mission.Specialists(t.Mission.Roster) {
@@ -161,7 +162,7 @@ func (t *Tick) agentsDue() int {
 			n++
 		}
 	}
-	return n
+	return max(n, 2)
 }
 
 // wakeWaiting wakes the specialists with work: money that was reserved is free again.

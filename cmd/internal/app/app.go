@@ -11,10 +11,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"example.com/AutoAgentProject/core/usererr"
 )
@@ -38,14 +40,21 @@ func OSEnv() Env {
 
 // Main runs the command line and returns its exit status.
 func Main(env Env) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
+	// What nohup or a shell's background job ignores stays ignored.
+	signals := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
+	ctx := context.Background()
+	if len(signals) > 0 { // none would mean all
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, signals...)
+		defer stop()
+	}
 	return Run(ctx, env)
 }
 
 // Run is Main with a context of the caller's.
-func Run(ctx context.Context, env Env) int {
+func Run(ctx context.Context, env Env) (status int) {
 	c := &cli{env: env}
+	defer catch(env, "autoagent", &status)
 	root := c.root()
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
@@ -58,11 +67,22 @@ func Run(ctx context.Context, env Env) int {
 	return c.fail(err)
 }
 
+// catch turns a panic into the exit status of a fault; the runtime's own, 2, means a wrong argument.
+func catch(env Env, program string, status *int) {
+	if v := recover(); v != nil {
+		fmt.Fprintf(env.Stderr, "%s\n%s: error: the program has a fault: %s\n", debug.Stack(), program, clean(fmt.Sprint(v)))
+		fmt.Fprintf(env.Stderr, "%s: hint: please report it with the lines above\n", program)
+		*status = int(usererr.Bug)
+	}
+}
+
 // cli holds what all commands share: the world and the global flags.
 type cli struct {
 	env      Env
 	rootFlag string
 	json     bool
+	// movedHome says that --run-as changed the home folder, and with it the default of --root.
+	movedHome bool
 }
 
 func (c *cli) root() *cobra.Command {
@@ -73,26 +93,54 @@ func (c *cli) root() *cobra.Command {
 			"walled into one folder. It stops, provably, when the goal is reached or the money or the time is used up.",
 		SilenceUsage: true, SilenceErrors: true,
 		Version: Version(),
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: "  AutoAgentProject doctor\n  AutoAgentProject demo",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknownCommand(cmd, args[0])
+		},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: noEmptyFlags,
 	}
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	cmd.PersistentFlags().StringVar(&c.rootFlag, "root", "", "folder of all missions (default $AUTOAGENT_ROOT, the config, or ~/.local/share/autoagent)")
+	cmd.PersistentFlags().StringVar(&c.rootFlag, "root", "", "`folder` of all missions (default $AUTOAGENT_ROOT, the config, or ~/.local/share/autoagent)")
 	cmd.PersistentFlags().BoolVar(&c.json, "json", false, "answer in JSON, errors too")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		hint := "see " + cmd.CommandPath() + " --help; words that begin with - go behind --"
 		return usererr.New(usererr.Usage, hint, "%s", err)
 	})
 	cmd.AddCommand(c.startCommand(), c.runCommand(), c.statusCommand(), c.listCommand(), c.abortCommand(), c.logsCommand(),
-		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand())
-	exitTable := exitStatusHelp()
-	for _, sub := range append(cmd.Commands(), cmd) {
-		if sub.Long == "" {
-			sub.Long = sub.Short + "."
-		}
-		sub.Long += "\n\n" + exitTable
-	}
+		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand(),
+		c.completionCommand())
+	cmd.SetHelpCommand(c.helpCommand())
+	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\n" + exitStatusHelp() + "\n")
 	return cmd
+}
+
+// unknownCommand says what could have been meant.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	hint := Program + " --help shows the commands"
+	cmd.SuggestionsMinimumDistance = 2
+	if meant := cmd.SuggestionsFor(name); len(meant) > 0 {
+		hint = "did you mean " + strings.Join(meant, " or ") + "? " + hint
+	}
+	return usererr.New(usererr.Usage, hint, "there is no command %q", name)
+}
+
+// noEmptyFlags refuses --budget "" and its like: what an unset variable of a script leaves behind must not turn into
+// the default. A stop is never refused for want of a reason.
+func noEmptyFlags(cmd *cobra.Command, _ []string) error {
+	empty := ""
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" && f.Name != "reason" {
+			empty = f.Name
+		}
+	})
+	if empty != "" {
+		return usererr.New(usererr.Usage, "give it a value or leave it out", "--%s is empty", empty)
+	}
+	return nil
 }
 
 func exitStatusHelp() string {
@@ -108,20 +156,15 @@ func exitStatusHelp() string {
 func (c *cli) fail(err error) int {
 	code := usererr.CodeOf(err)
 	var u *usererr.Error
-	known := errors.As(err, &u)
-	if !known && (strings.HasPrefix(err.Error(), "unknown command") || strings.Contains(err.Error(), "arg(s)")) {
-		code, known = usererr.Usage, true
-		u = usererr.New(usererr.Usage, "AutoAgentProject --help shows the commands", "%s", err)
-	}
 	hint := ""
-	if known {
+	if errors.As(err, &u) {
 		hint = u.Hint
 	}
-	if c.json {
-		_ = json.NewEncoder(c.env.Stderr).Encode(map[string]any{"error": clean(err.Error()), "hint": hint, "exit": int(code)})
+	if errors.Is(err, errQuiet) {
 		return int(code)
 	}
-	if errors.Is(err, errQuiet) {
+	if c.json || asksForJSON(c.env.Args) {
+		_ = json.NewEncoder(c.env.Stderr).Encode(map[string]any{"error": clean(err.Error()), "hint": hint, "exit": int(code)})
 		return int(code)
 	}
 	fmt.Fprintf(c.env.Stderr, "autoagent: error: %s\n", clean(err.Error()))
@@ -129,6 +172,14 @@ func (c *cli) fail(err error) int {
 		fmt.Fprintf(c.env.Stderr, "autoagent: hint: %s\n", hint)
 	}
 	return int(code)
+}
+
+// asksForJSON looks for --json among arguments that could not be parsed to their end.
+func asksForJSON(args []string) bool {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	return slices.Contains(args, "--json")
 }
 
 // errQuiet marks an end that was told already; only its exit status is left.

@@ -13,28 +13,34 @@ import (
 // abortWait bounds how long abort waits for the proof.
 const abortWait = 2 * time.Minute
 
+const noReason = "aborted by a person"
+
+// maxReason is how much of --reason is kept, in characters: it must fit into the tombstone.
+const maxReason = 300
+
 func (c *cli) abortCommand() *cobra.Command {
-	reason := ""
+	var reason string
 	cmd := &cobra.Command{
-		Use:     "abort <id>",
-		Short:   "Stop a mission for good, and prove it",
-		Long:    "Stop a mission for good. It returns when nothing of the mission lives any more; the work so far stays.",
-		Example: `  AutoAgentProject abort my-site --reason "wrong goal"`,
-		Args:    exactly(1, "the mission's id"),
+		Use:               "abort <id>",
+		Short:             "Stop a mission for good, and prove it",
+		Long:              "Stop a mission for good. It returns when nothing of the mission lives any more; the work so far stays.",
+		Example:           `  AutoAgentProject abort my-site --reason "wrong goal"`,
+		Args:              exactly(1, "the mission's id"),
+		ValidArgsFunction: c.completeID,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, st, m, err := c.mission(args[0])
-			if err != nil {
-				return err
+			root, st, m, merr := c.mission(args[0])
+			if merr != nil && usererr.CodeOf(merr) != usererr.Unreadable {
+				return merr
 			}
 			if err := owned(st.Dir()); err != nil {
 				return err
 			}
-			if reason == "" {
-				reason = "aborted by a person"
-			}
-			made, err := st.Stop(mission.Stop{Cause: mission.Aborted, Reason: clean(reason), By: "person", At: time.Now()})
+			made, err := st.Stop(mission.Stop{Cause: mission.Aborted, Reason: cutRunes(clean(first(reason, noReason)), maxReason), By: "person", At: time.Now()})
 			if err != nil {
-				return usererr.Wrap(err, usererr.Environment, "", "the tombstone of %s cannot be written", m.ID)
+				return usererr.Wrap(err, usererr.Environment, "", "the tombstone of %s cannot be written", st.ID())
+			}
+			if merr != nil { // it starts nothing any more, but who belongs to it is not known
+				return usererr.Wrap(merr, usererr.Unreadable, "put a good copy in its place and abort again", "mission %s is told to stop, but that nothing of it lives cannot be proven", st.ID())
 			}
 			e, err := c.engineOf(root, m)
 			if err != nil {
@@ -63,6 +69,6 @@ func (c *cli) abortCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for the record (default \""+noReason+"\")")
 	return cmd
 }

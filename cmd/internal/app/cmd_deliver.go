@@ -14,8 +14,9 @@ func (c *cli) deliverCommand() *cobra.Command {
 		Short: "Bring a mission's work into your repository as a branch",
 		Long: "Bring the integrated work of a mission into a git repository of yours as a branch. Your work tree, your index and\n" +
 			"the branches that are checked out stay untouched.",
-		Example: "  AutoAgentProject deliver fix-cart\n  AutoAgentProject deliver fix-cart --to ~/src/shop --branch cart-fix",
-		Args:    exactly(1, "the mission's id"),
+		Example:           "  AutoAgentProject deliver fix-cart\n  AutoAgentProject deliver fix-cart --to ~/src/shop --branch cart-fix",
+		Args:              exactly(1, "the mission's id"),
+		ValidArgsFunction: c.completeID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, st, m, err := c.mission(args[0])
 			if err != nil {
@@ -59,7 +60,7 @@ func (c *cli) deliverCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "your repository (default: the one the mission started from)")
-	cmd.Flags().StringVar(&branch, "branch", "", "name of the branch (default autoagent/<id>)")
+	cmd.Flags().StringVar(&to, "to", "", "your `repository` (default: the one the mission started from)")
+	cmd.Flags().StringVar(&branch, "branch", "", "`name` of the branch (default autoagent/<id>)")
 	return cmd
 }

@@ -38,7 +38,7 @@ func (c *cli) demoCommand() *cobra.Command {
 			return c.demo(cmd.Context(), dir)
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "folder for the demo's root (default a new one in the temporary folder)")
+	cmd.Flags().StringVar(&dir, "dir", "", "`folder` for the demo's root (default a new one in the temporary folder)")
 	return cmd
 }
 

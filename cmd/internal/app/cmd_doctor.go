@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,6 +61,13 @@ func (c *cli) doctorCommand() *cobra.Command {
 	}
 }
 
+func configSentence(path string) string {
+	if _, err := os.Stat(path); err != nil {
+		return "none, defaults hold"
+	}
+	return path
+}
+
 // examine makes all findings; none stops the others.
 func (c *cli) examine(ctx context.Context) []finding {
 	var list []finding
@@ -82,11 +89,14 @@ func (c *cli) examine(ctx context.Context) []finding {
 	add("git", v, err)
 	rep, err := cell.Check(ctx)
 	add("walls", wallsSentence(rep), err)
+	if err == nil {
+		add("bounds", strings.Join(rep.Bounds, ", "), nil)
+	}
 	if err == nil && rep.Walls.Landlock == 0 {
 		warn("landlock", "this kernel has no Landlock: mounts and the system call filter hold alone", "a kernel of 5.13 or newer")
 	}
 	cfg, err := c.config()
-	add("config", "readable", err)
+	add("config", configSentence(c.configPath()), err)
 	program, err := c.program(cfg)
 	if err == nil {
 		v, err = newRunner(program, cellPath(c.env.Getenv("PATH")), cell.Launcher{}).Check(ctx)
@@ -108,7 +118,7 @@ func (c *cli) examine(ctx context.Context) []finding {
 	add("login", v, err)
 	root, err := c.store()
 	if err == nil {
-		err = rootUsable(string(root))
+		err = writable(string(root))
 	}
 	add("root", string(root), err)
 	if err == nil {
@@ -131,23 +141,4 @@ func (c *cli) examine(ctx context.Context) []finding {
 		warn("user", "this is root", "start missions with --run-as USER")
 	}
 	return list
-}
-
-// rootUsable says whether the root could be written, without making it.
-func rootUsable(root string) error {
-	if err := unix.Access(existing(root), unix.W_OK); err != nil {
-		return usererr.Wrap(err, usererr.Environment, "give another --root, or make it writable", "the root cannot be written")
-	}
-	return nil
-}
-
-// existing is the nearest folder above path that is there.
-func existing(path string) string {
-	for path != "/" {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-		path = filepath.Dir(path)
-	}
-	return path
 }

@@ -29,7 +29,7 @@ func (c *cli) listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printList(list)
+			return c.printList(root, list, all)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "those that ended too")
@@ -61,7 +61,7 @@ func (c *cli) missions(ctx context.Context, root store.Root, all bool) ([]view.M
 // isOver says whether a mission's stop is finished.
 func isOver(v view.Mission) bool { return v.Stop != nil && v.Phase == v.Stop.Cause.Phase() }
 
-func (c *cli) printList(list []view.Mission) error {
+func (c *cli) printList(root store.Root, list []view.Mission, all bool) error {
 	unreadable := false
 	for _, v := range list {
 		unreadable = unreadable || v.Unreadable
@@ -71,8 +71,10 @@ func (c *cli) printList(list []view.Mission) error {
 		if err := c.printJSON(list); err != nil {
 			return err
 		}
+	case len(list) == 0 && all:
+		c.say("no mission below %s", root)
 	case len(list) == 0:
-		c.say("no live mission")
+		c.say("no live mission below %s; AutoAgentProject list --all shows those that ended", root)
 	default:
 		now := time.Now()
 		t := table{{"MISSION", "PHASE", "SPENT", "LEFT", "AGE", "TICKED", "GOAL"}}

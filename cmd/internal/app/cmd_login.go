@@ -24,8 +24,8 @@ func (c *cli) loginCommand() *cobra.Command {
 		Example: "  claude setup-token   # shows a token; then:\n  AutoAgentProject login --plan max5",
 		Args:    exactly(0, "no arguments: the token is read from standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if plan != "" && !slices.Contains([]string{"pro", "max5", "max20"}, plan) {
-				return usererr.New(usererr.Usage, "write --plan pro, max5 or max20", "there is no plan %q", plan)
+			if plan != "" && !slices.Contains(plans(), plan) {
+				return usererr.New(usererr.Usage, "write --plan "+strings.Join(plans(), ", "), "there is no plan %q", plan)
 			}
 			if kind != "" && kind != login.APIKey && kind != login.PlanToken {
 				return usererr.New(usererr.Usage, "write --kind plan-token or api-key", "there is no kind %q", kind)
@@ -65,8 +65,8 @@ func (c *cli) loginCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&plan, "plan", "", "the subscription's plan: pro, max5, max20")
-	cmd.Flags().StringVar(&kind, "kind", "", "plan-token or api-key, where it cannot be told by its beginning")
+	cmd.Flags().StringVar(&plan, "plan", "", "the subscription's `plan`: pro, max5, max20")
+	cmd.Flags().StringVar(&kind, "kind", "", "`kind` of the login, plan-token or api-key, where it cannot be told by its beginning")
 	return cmd
 }
 

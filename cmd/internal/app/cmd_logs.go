@@ -30,6 +30,7 @@ func (c *cli) logsCommand() *cobra.Command {
 			}
 			return nil
 		},
+		ValidArgsFunction: c.completeID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, st, m, err := c.mission(args[0])
 			if err != nil {

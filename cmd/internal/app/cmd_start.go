@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,7 +50,8 @@ func (c *cli) startCommand() *cobra.Command {
 		Use:   `start <id> "<goal>"`,
 		Short: "Start a mission and work on it until it ends",
 		Long: "Start a mission: a goal, a budget and a time limit. With the embedded engine it works in the foreground until the\n" +
-			"mission ends; Ctrl-C aborts it. A goal that begins with - goes behind --.",
+			"mission ends; Ctrl-C aborts it, and so does closing the terminal, unless it was started with nohup. A goal that\n" +
+			"begins with - goes behind --.",
 		Example: `  AutoAgentProject start my-site "Build a landing page" --budget 10% --max-hours 4 --specialists codebuilder:2,designer:1
   AutoAgentProject start fix-cart "Make the failing tests pass" --from ~/src/shop --verify "npm ci && npm test" --budget 3usd`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -72,20 +75,20 @@ func (c *cli) startCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.goalFile, "goal-file", "", "file with the goal; - is standard input")
-	f.StringVar(&o.budget, "budget", "", `most that may be spent: 10% of a day of the plan, 5usd, $5 or 2Mtok (default 10%)`)
-	f.StringVar(&o.daily, "daily", "", "what 100% of a day is, for example 40usd")
-	f.StringVar(&o.maxHours, "max-hours", "", "hours in which the mission can run (default 4)")
-	f.StringVar(&o.until, "until", "", "end at a time instead: 2026-12-01T08:00:00Z, or 08:00 for the next one")
-	f.StringVar(&o.specialists, "specialists", "codebuilder:1", "who works: profession:count,…")
-	f.StringVar(&o.from, "from", "", "git repository or folder to start from")
+	f.StringVar(&o.goalFile, "goal-file", "", "`file` with the goal; - is standard input")
+	f.StringVar(&o.budget, "budget", "", "`amount` that may be spent at most: 10% of a day of the plan, 5usd, $5 or 2Mtok (default 10%)")
+	f.StringVar(&o.daily, "daily", "", "`amount` that 100% of a day is, for example 40usd")
+	f.StringVar(&o.maxHours, "max-hours", "", "`hours` in which the mission can run (default 4)")
+	f.StringVar(&o.until, "until", "", "end at a `time` instead: 2026-12-01T08:00:00Z, or 08:00 for the next one")
+	f.StringVar(&o.specialists, "specialists", "codebuilder:1", "`list` of who works: profession:count,…")
+	f.StringVar(&o.from, "from", "", "git repository or `folder` to start from")
 	f.BoolVar(&o.fromHead, "from-head", false, "take HEAD of --from although it does not hold everything that lies there")
-	f.StringVar(&o.verify, "verify", "", "command that must pass at the end in a fresh checkout of the result")
-	f.StringVar(&o.engine, "engine", "", "who ticks: embedded (this process)")
+	f.StringVar(&o.verify, "verify", "", "`command` that must pass at the end in a fresh checkout of the result")
+	f.StringVar(&o.engine, "engine", "", "`name` of who ticks: embedded (this process)")
 	f.BoolVar(&o.user, "user", false, "with --engine systemd: the user manager")
 	f.BoolVar(&o.system, "system", false, "with --engine systemd: the system manager")
-	f.StringVar(&o.runAs, "run-as", "", "as root: the user that the mission runs as")
-	f.StringVar(&o.model, "model", "", "exact id of the model (default "+defaultModel+")")
+	f.StringVar(&o.runAs, "run-as", "", "as root: the `user` that the mission runs as")
+	f.StringVar(&o.model, "model", "", "exact `id` of the model (default "+defaultModel+")")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, show what would be fixed, make nothing")
 	return cmd
 }
@@ -134,28 +137,34 @@ func (c *cli) describe(d *draft) {
 		names = append(names, a.Name)
 	}
 	row("agents", "manager, %s (%s, model %s)", strings.Join(names, ", "), m.Agents, m.Model)
-	if n := len(names); n > mission.WarnSpecialists {
-		row("warning", "%d specialists are many for one manager; %d work well", n, mission.WarnSpecialists)
+	for _, w := range d.warnings {
+		row("warning", "%s", w)
 	}
 	row("engine", "%s", d.engineSentence)
 	row("walls", "%s", d.walls)
-	if m.From != nil {
-		row("from", "%s %s", m.From.Path, m.From.Branch)
+	row("bounds", "%s", d.bounds)
+	switch {
+	case m.From == nil:
+	case m.From.Kind == "git":
+		row("from", "%s, HEAD %s", m.From.Path, strings.TrimSpace(m.From.Commit[:10]+" "+m.From.Branch))
+	default:
+		row("from", "%s, all its files", m.From.Path)
 	}
 	if m.Verify != "" {
 		row("verify", "%s", m.Verify)
 	}
 	row("told", "no channel is set: messages stay in notify/ and the log")
-	row("watch", "AutoAgentProject status %s%s · AutoAgentProject logs %s%s -f", m.ID, c.rootHint(), m.ID, c.rootHint())
-	row("stop", "Ctrl-C here, or AutoAgentProject abort %s%s", m.ID, c.rootHint())
+	at := c.rootHint(d.root)
+	row("watch", "AutoAgentProject status %s%s · AutoAgentProject logs %s%s -f", m.ID, at, m.ID, at)
+	row("stop", "Ctrl-C here, or AutoAgentProject abort %s%s", m.ID, at)
 }
 
-// rootHint repeats --root where it was needed to find the mission.
-func (c *cli) rootHint() string {
-	if c.rootFlag == "" {
+// rootHint repeats --root where it is needed to find the mission.
+func (c *cli) rootHint(root store.Root) string {
+	if c.rootFlag == "" && !c.movedHome {
 		return ""
 	}
-	return " --root " + shellQuote(c.rootFlag)
+	return " --root " + shellQuote(string(root))
 }
 
 func shellQuote(s string) string {
@@ -170,6 +179,11 @@ func shellQuote(s string) string {
 // tickToTheEnd runs the embedded engine in the foreground and says how the mission ended.
 func (c *cli) tickToTheEnd(ctx context.Context, root store.Root, m mission.Mission) error {
 	st := root.Mission(m.ID)
+	// A pipe that nobody reads any more (start | head) is no reason to stop; caught, not ignored, so that the ticks do not
+	// inherit it.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	p := c.watchProgress(st, m)
 	stop, err := c.newSupervisor(root, slog.New(slog.NewTextHandler(io.Discard, nil))).Start(ctx, m.ID)
 	p.stop()
@@ -194,11 +208,12 @@ func endCode(cause mission.Cause) usererr.Code {
 
 func (c *cli) runCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "run <id>",
-		Short:   "Go on with a mission that nobody ticks any more",
-		Long:    "Go on, in the foreground, with a live mission of the embedded engine whose process is gone: after a crash, a reboot\nor a closed terminal.",
-		Example: "  AutoAgentProject run my-site",
-		Args:    exactly(1, "the mission's id"),
+		Use:               "run <id>",
+		Short:             "Go on with a mission that nobody ticks any more",
+		Long:              "Go on, in the foreground, with a live mission of the embedded engine whose process is gone: after a crash, a reboot\nor a kill -9.",
+		Example:           "  AutoAgentProject run my-site",
+		Args:              exactly(1, "the mission's id"),
+		ValidArgsFunction: c.completeID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, st, m, err := c.mission(args[0])
 			if err != nil {

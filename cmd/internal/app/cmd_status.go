@@ -20,7 +20,7 @@ func (c *cli) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "status [<id>]",
 		Short:   "Show a mission: steps, agents, spend, time",
-		Long:    "Show a mission as it is. Without an id: the only live mission, or the list of them.",
+		Long:    "Show a mission as it is. Without an id: the only live mission, or the list of them; with --json always the list.",
 		Example: "  AutoAgentProject status my-site\n  AutoAgentProject status my-site --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -28,6 +28,7 @@ func (c *cli) statusCommand() *cobra.Command {
 			}
 			return nil
 		},
+		ValidArgsFunction: c.completeID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := c.store()
 			if err != nil {
@@ -38,8 +39,8 @@ func (c *cli) statusCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if len(live) != 1 {
-					return c.printList(live)
+				if len(live) != 1 || c.json {
+					return c.printList(root, live, false)
 				}
 				args = []string{live[0].ID}
 			}

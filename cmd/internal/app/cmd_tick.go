@@ -16,8 +16,9 @@ func (c *cli) tickCommand() *cobra.Command {
 		Short: "Tick one agent once, now",
 		Long: "Tick one agent once, now, as its engine would: nothing is done where nothing is due, and where another tick of the\n" +
 			"agent runs.",
-		Example: "  AutoAgentProject tick my-site manager",
-		Args:    exactly(2, "the mission's id and an agent"),
+		Example:           "  AutoAgentProject tick my-site manager",
+		Args:              exactly(2, "the mission's id and an agent"),
+		ValidArgsFunction: c.completeID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, st, m, err := c.mission(args[0])
 			if err != nil {

@@ -8,65 +8,113 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
 func (c *cli) transcriptCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "transcript <id> <run>",
+		Use:   "transcript <id> [run]",
 		Short: "Show what an agent was told and what it answered in one run",
 		Long: "Show one run: the prompt, and the program's output line by line as it came. The beginning of a run's id is enough;\n" +
-			"\"last\" is the latest run of the mission. With --json: the raw stream alone.",
-		Example: "  AutoAgentProject transcript my-site last",
-		Args:    exactly(2, "the mission's id and a run"),
+			"\"last\" is the latest run of the mission. With --json: the raw stream alone. Without a run: the list of them.",
+		Example: "  AutoAgentProject transcript my-site\n  AutoAgentProject transcript my-site last",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return usererr.New(usererr.Usage, "see AutoAgentProject transcript --help", "transcript takes the mission's id and perhaps a run")
+			}
+			return nil
+		},
+		ValidArgsFunction: c.completeID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, st, m, err := c.mission(args[0])
 			if err != nil {
 				return err
 			}
-			var dirs []string
-			for _, a := range m.Roster {
-				entries, err := os.ReadDir(filepath.Join(st.Agent(a.Name), "runs"))
-				if err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return err
-				}
-				for _, e := range entries {
-					if args[1] == "last" || strings.HasPrefix(e.Name(), args[1]) {
-						dirs = append(dirs, st.Run(a.Name, e.Name()))
-					}
-				}
-			}
-			dir, err := oneRun(dirs, args[1])
+			runs, err := runsOf(st, m)
 			if err != nil {
 				return err
 			}
-			return c.printTranscript(dir)
+			if len(args) == 1 {
+				return c.printRuns(m.ID, runs)
+			}
+			r, err := oneRun(m.ID, runs, args[1])
+			if err != nil {
+				return err
+			}
+			return c.printTranscript(r.dir)
 		},
 	}
 }
 
-// oneRun picks the run that was meant.
-func oneRun(dirs []string, asked string) (string, error) {
-	const hint = "AutoAgentProject logs shows the runs"
-	switch {
-	case len(dirs) == 0:
-		return "", usererr.New(usererr.NotFound, hint, "there is no run %s", asked)
-	case asked != "last" && len(dirs) > 1:
-		return "", usererr.New(usererr.Usage, hint, "%d runs begin with %s", len(dirs), asked)
-	}
-	newest := dirs[0]
-	for _, d := range dirs[1:] {
-		a, aerr := os.Stat(filepath.Join(newest, "run.json"))
-		b, berr := os.Stat(filepath.Join(d, "run.json"))
-		if berr == nil && (aerr != nil || b.ModTime().After(a.ModTime())) {
-			newest = d
+// runRecord is one run as the list shows it.
+type runRecord struct {
+	Run     string    `json:"run"`
+	Agent   string    `json:"agent"`
+	Step    string    `json:"step,omitempty"`
+	Started time.Time `json:"started"`
+	dir     string
+}
+
+// runsOf finds the runs of a mission, the latest one last.
+func runsOf(st *store.Store, m mission.Mission) ([]runRecord, error) {
+	runs := []runRecord{}
+	for _, a := range m.Roster {
+		entries, err := os.ReadDir(filepath.Join(st.Agent(a.Name), "runs"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			r := runRecord{}
+			dir := st.Run(a.Name, e.Name())
+			if b, err := os.ReadFile(filepath.Join(dir, "run.json")); err == nil {
+				_ = json.Unmarshal(b, &r) // a damaged record hides no run
+			}
+			r.Run, r.Agent, r.dir = e.Name(), a.Name, dir
+			runs = append(runs, r)
 		}
 	}
-	return newest, nil
+	slices.SortStableFunc(runs, func(a, b runRecord) int { return a.Started.Compare(b.Started) })
+	return runs, nil
+}
+
+func (c *cli) printRuns(id string, runs []runRecord) error {
+	if c.json {
+		return c.printJSON(runs)
+	}
+	if len(runs) == 0 {
+		c.say("mission %s has no run yet", id)
+		return nil
+	}
+	t := table{{"RUN", "AGENT", "STEP", "STARTED"}}
+	for _, r := range runs {
+		t = append(t, []string{r.Run, r.Agent, dash(r.Step), ago(r.Started, time.Now())})
+	}
+	c.printTable(t)
+	return nil
+}
+
+// oneRun picks the run that was meant.
+func oneRun(id string, runs []runRecord, asked string) (runRecord, error) {
+	hint := "AutoAgentProject transcript " + id + " lists the runs"
+	if asked == "last" && len(runs) > 0 {
+		return runs[len(runs)-1], nil
+	}
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r runRecord) bool { return asked == "" || !strings.HasPrefix(r.Run, asked) })
+	switch len(runs) {
+	case 0:
+		return runRecord{}, usererr.New(usererr.NotFound, hint, "mission %s has no run %q", id, asked)
+	case 1:
+		return runs[0], nil
+	}
+	return runRecord{}, usererr.New(usererr.Usage, hint, "%d runs begin with %s", len(runs), asked)
 }
 
 func (c *cli) printTranscript(dir string) error {

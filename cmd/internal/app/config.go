@@ -3,9 +3,12 @@ package app
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -26,6 +29,7 @@ type config struct {
 	MaxHours      string `yaml:"max_hours"`      // default of --max-hours
 	StepLimit     string `yaml:"step_limit"`     // most that one run may use
 	MinRun        string `yaml:"min_run"`        // least that a run is started with
+	Upstream      string `yaml:"upstream"`       // address of a gateway of your own that answers for the model
 	VerifyMinutes int    `yaml:"verify_minutes"` // wall clock of a verify command
 }
 
@@ -42,16 +46,24 @@ func (c *cli) configDir() (string, error) {
 	return "", usererr.New(usererr.Environment, "set HOME", "there is no home folder")
 }
 
+// configPath is $AUTOAGENT_CONFIG or config.yaml in configDir; empty where there is no home.
+func (c *cli) configPath() string {
+	if path := c.env.Getenv("AUTOAGENT_CONFIG"); path != "" {
+		return path
+	}
+	dir, err := c.configDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "config.yaml")
+}
+
 // config reads the configuration file; without one everything has its default.
 func (c *cli) config() (config, error) {
 	cfg := config{}
-	path := c.env.Getenv("AUTOAGENT_CONFIG")
+	path := c.configPath()
 	if path == "" {
-		dir, err := c.configDir()
-		if err != nil {
-			return cfg, nil // nothing is configured where there is no home
-		}
-		path = filepath.Join(dir, "config.yaml")
+		return cfg, nil // nothing is configured where there is no home
 	}
 	b, err := files.Read(path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) && c.env.Getenv("AUTOAGENT_CONFIG") == "" {
@@ -60,14 +72,39 @@ func (c *cli) config() (config, error) {
 	if err != nil {
 		return cfg, usererr.Wrap(err, usererr.Usage, "see docs/configuration.md", "the configuration cannot be read")
 	}
-	if len(bytes.TrimSpace(b)) == 0 {
+	err = yaml.NewDecoder(bytes.NewReader(b), yaml.DisallowUnknownField()).Decode(&cfg)
+	if errors.Is(err, io.EOF) { // empty, or comments alone
 		return cfg, nil
 	}
-	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.DisallowUnknownField()).Decode(&cfg); err != nil {
+	if err != nil {
 		return cfg, usererr.New(usererr.Usage, "see docs/configuration.md", "%s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, false)))
+	}
+	if wrong := cfg.wrong(); wrong != "" {
+		return cfg, usererr.New(usererr.Usage, "see docs/configuration.md", "%s: %s", path, wrong)
 	}
 	return cfg, nil
 }
+
+// wrong says what the configuration holds that no command could use; what a flag could say is checked where the flag is.
+func (c config) wrong() string {
+	switch {
+	case c.Root != "" && !filepath.IsAbs(c.Root):
+		return fmt.Sprintf("root %q is no absolute path", c.Root)
+	case c.Claude != "" && !filepath.IsAbs(c.Claude):
+		return fmt.Sprintf("claude %q is no absolute path", c.Claude)
+	case c.Plan != "" && !slices.Contains(plans(), c.Plan):
+		return fmt.Sprintf("there is no plan %q, write %s", c.Plan, strings.Join(plans(), ", "))
+	case c.VerifyMinutes < 0 || c.VerifyMinutes > maxVerifyMinutes:
+		return fmt.Sprintf("verify_minutes %d is not from 1 to %d", c.VerifyMinutes, maxVerifyMinutes)
+	}
+	return ""
+}
+
+// plans are the subscriptions' plans that a budget in percent can refer to.
+func plans() []string { return []string{"pro", "max5", "max20"} }
+
+// maxVerifyMinutes is the longest that a verify command may be given: a day.
+const maxVerifyMinutes = 24 * 60
 
 // credentials is where the login lies: $CREDENTIALS_DIRECTORY of systemd, $AUTOAGENT_CREDENTIALS, else beside the
 // configuration.
@@ -110,10 +147,10 @@ func (c *cli) store() (store.Root, error) {
 		abs = real
 	}
 	if strings.ContainsAny(abs, "\n\x00") {
-		return "", usererr.New(usererr.Usage, "", "the root folder's name has a line break")
+		return "", usererr.New(usererr.Usage, "give another --root", "the root folder's name has a line break")
 	}
 	if st, err := os.Stat(abs); err == nil && !st.IsDir() {
-		return "", usererr.New(usererr.Usage, "", "the root %s is no folder", abs)
+		return "", usererr.New(usererr.Usage, "give another --root", "the root %s is no folder", abs)
 	}
 	return store.Root(abs), nil
 }

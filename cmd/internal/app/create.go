@@ -23,6 +23,14 @@ import (
 func (c *cli) create(ctx context.Context, d *draft) (err error) {
 	m := &d.mission
 	home, missions := d.root.Home(), d.root.Missions()
+	made := append(missing(home), missing(missions)...)
+	defer func() {
+		if err != nil {
+			for _, dir := range made {
+				_ = os.Remove(dir) // one that another start uses by now is not empty and stays
+			}
+		}
+	}()
 	for _, dir := range []string{home, missions} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return usererr.Wrap(err, usererr.Environment, "", "the root cannot be written")
@@ -74,6 +82,15 @@ func (c *cli) create(ctx context.Context, d *draft) (err error) {
 		return taken(m.ID, err)
 	}
 	return os.MkdirAll(st.Logs(), 0o700)
+}
+
+// missing lists the folders that making path would make, the deepest first.
+func missing(path string) []string {
+	var dirs []string
+	for up := existing(path); path != up; path = filepath.Dir(path) {
+		dirs = append(dirs, path)
+	}
+	return dirs
 }
 
 func taken(id string, err error) error {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -30,6 +33,8 @@ type draft struct {
 	goal           []byte
 	engineSentence string
 	walls          string
+	bounds         string
+	warnings       []string
 }
 
 // draft checks everything that start is told and everything that it needs, and changes nothing but proving that the
@@ -79,23 +84,34 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	if err := c.free(d.root, *m); err != nil {
 		return nil, err
 	}
-	if err := c.source(ctx, m, o); err != nil {
-		return nil, err
-	}
-	// From here on it is about this machine.
 	if m.Credentials = o.login; m.Credentials == "" {
 		if m.Credentials, err = c.credentials(); err != nil {
 			return nil, err
 		}
 	}
+	if err := source(ctx, d.root, m, o); err != nil {
+		return nil, err
+	}
+	// From here on it is about this machine.
 	cred, err := login.Read(m.Credentials)
+	if _, serr := os.Stat(m.Credentials); errors.Is(serr, fs.ErrNotExist) && o.runAs != "" {
+		return nil, usererr.New(usererr.Environment, "run AutoAgentProject login as that user", "the user %s has no login yet", o.runAs)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := d.fixBudget(budget, daily, first(cfg.Plan, cred.Plan), cred.Kind, cfg, first(o.budget, cfg.Budget, "10%")); err != nil {
 		return nil, err
 	}
+	if m.Upstream == "" {
+		if m.Upstream, err = upstream(first(c.env.Getenv("AUTOAGENT_UPSTREAM"), cfg.Upstream)); err != nil {
+			return nil, err
+		}
+	}
 	m.Payer = payer(cred, o.scripted)
+	if m.Upstream != "" && !o.scripted {
+		m.Payer = "whoever pays for the gateway at " + m.Upstream
+	}
 	if err := c.machine(ctx, d, cfg); err != nil {
 		return nil, err
 	}
@@ -123,6 +139,23 @@ func payer(f login.File, scripted bool) string {
 	return "the subscription of the login; amounts are list prices"
 }
 
+// upstream checks the address of a gateway. Without TLS it must be on this machine: the login travels to it.
+func upstream(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	const hint = "write for example https://gateway.example or http://127.0.0.1:4000"
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", usererr.New(usererr.Usage, hint, "the upstream is no address of a gateway")
+	}
+	ip := net.ParseIP(u.Hostname())
+	if u.Scheme != "https" && !(u.Scheme == "http" && (ip.IsLoopback() || u.Hostname() == "localhost")) {
+		return "", usererr.New(usererr.Usage, hint, "the upstream is neither https nor on this machine")
+	}
+	return strings.TrimRight(s, "/"), nil
+}
+
 func (d *draft) fixTime(o startOptions, cfg config) error {
 	if o.until != "" && o.maxHours != "" {
 		return usererr.New(usererr.Usage, "give one of them", "--until and --max-hours exclude each other")
@@ -138,17 +171,13 @@ func (d *draft) fixTime(o startOptions, cfg config) error {
 }
 
 func parseBudget(budget, daily string) (money.Budget, money.Nano, error) {
-	const hint = "write --budget 10%, 5usd, $5 or 2Mtok"
 	b, err := money.ParseBudget(budget)
-	if err != nil {
-		return b, 0, usererr.Wrap(err, usererr.Usage, hint, "the budget %q cannot be taken", budget)
-	}
-	if daily == "" {
-		return b, 0, nil
+	if err != nil || daily == "" {
+		return b, 0, err
 	}
 	n, err := money.ParseUSD(daily)
 	if err != nil {
-		return b, 0, usererr.Wrap(err, usererr.Usage, "write --daily 40usd", "the daily allowance %q cannot be taken", daily)
+		return b, 0, usererr.Wrap(err, usererr.Usage, "write --daily 40usd", "the daily allowance")
 	}
 	return b, n, nil
 }
@@ -190,6 +219,10 @@ func (d *draft) fixBudget(b money.Budget, daily money.Nano, plan, kind string, c
 			continue // it bounds missions that count the other way
 		}
 		*x.to = n.N
+	}
+	if m.StepLimit > 0 && m.StepLimit < m.MinRun {
+		return usererr.New(usererr.Usage, "correct step_limit or min_run in the configuration", "a step_limit of %s is less than the smallest run, %s",
+			money.Amount{Unit: m.Budget.Unit, N: m.StepLimit}, money.Amount{Unit: m.Budget.Unit, N: m.MinRun})
 	}
 	if m.Budget.N < m.MinRun {
 		return usererr.New(usererr.Usage, "give more, or set min_run lower", "a budget of %s is less than the smallest run, %s", m.Budget, money.Amount{Unit: m.Budget.Unit, N: m.MinRun})
@@ -238,7 +271,7 @@ func (c *cli) free(root store.Root, m mission.Mission) error {
 }
 
 // source looks at --from. What HEAD of a repository does not hold is listed and refused unless --from-head says so.
-func (c *cli) source(ctx context.Context, m *mission.Mission, o startOptions) error {
+func source(ctx context.Context, root store.Root, m *mission.Mission, o startOptions) error {
 	if o.from == "" {
 		if o.fromHead {
 			return usererr.New(usererr.Usage, "give --from as well", "--from-head is nothing without --from")
@@ -257,9 +290,21 @@ func (c *cli) source(ctx context.Context, m *mission.Mission, o startOptions) er
 	if err != nil {
 		return err
 	}
+	if s.Inside != "" {
+		return usererr.New(usererr.Usage, "give the repository, or a copy of the folder elsewhere", "--from %s is only a part of the git repository %s", o.from, s.Inside)
+	}
 	if !s.IsRepo {
 		if o.fromHead {
 			return usererr.New(usererr.Usage, "leave --from-head out", "--from %s is no git repository", o.from)
+		}
+		// All of a folder comes along, so it must hold nothing that no agent may see.
+		for _, x := range []struct{ path, what string }{{string(root), "the root of the missions"}, {m.Credentials, "the login"}} {
+			if within(x.path, path) {
+				return usererr.New(usererr.Usage, "give the project's own folder", "--from %s holds %s, %s", o.from, x.what, x.path)
+			}
+		}
+		if within(path, root.Home()) {
+			return usererr.New(usererr.Usage, "give the result of a mission, or its repo.git", "--from %s holds the data of missions", o.from)
 		}
 		m.From = &mission.Source{Kind: "folder", Path: path}
 		return nil
@@ -275,6 +320,20 @@ func (c *cli) source(ctx context.Context, m *mission.Mission, o startOptions) er
 		return usererr.New(usererr.Usage, "commit it, or add --from-head to leave it behind", "HEAD of %s does not hold everything: %s", o.from, left)
 	}
 	return nil
+}
+
+// within says whether path is dir or lies below it, symbolic links resolved as far as it exists.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(resolved(dir), resolved(path))
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+func resolved(path string) string {
+	up := existing(path)
+	if real, err := filepath.EvalSymlinks(up); err == nil {
+		return filepath.Join(real, strings.TrimPrefix(path, up))
+	}
+	return path
 }
 
 // leftBehind lists what a mission would not see.
@@ -315,7 +374,13 @@ func (c *cli) machine(ctx context.Context, d *draft, cfg config) error {
 	if err != nil {
 		return err
 	}
-	d.walls = wallsSentence(rep)
+	d.walls, d.bounds = wallsSentence(rep), strings.Join(rep.Bounds, ", ")
+	if _, priced := money.Default().Rates(m.Model, 0, m.CreatedAt); !priced {
+		d.warnings = append(d.warnings, "no list price is known for "+m.Model+": the dearest one counts")
+	}
+	if n := len(mission.Specialists(m.Roster)); n > mission.WarnSpecialists {
+		d.warnings = append(d.warnings, fmt.Sprintf("%d specialists are many for one manager; %d work well", n, mission.WarnSpecialists))
+	}
 	m.Path = cellPath(c.env.Getenv("PATH"))
 	if m.Program, err = c.program(cfg); err != nil {
 		return err
@@ -340,19 +405,24 @@ func wallsSentence(r cell.Report) string {
 	if r.Walls.Seccomp {
 		s += ", system call filter"
 	}
-	return s + "; " + strings.Join(r.Bounds, ", ")
+	return s
 }
 
 // program finds the agent program: AUTOAGENT_CLAUDE, the configuration, PATH, the pinned one.
 func (c *cli) program(cfg config) (string, error) {
-	env := func(k string) string {
-		v := c.env.Getenv(k)
-		if k == "AUTOAGENT_CLAUDE" && v == "" {
+	if cfg.Claude == "" || c.env.Getenv("AUTOAGENT_CLAUDE") != "" {
+		return claude.Find(c.env.Getenv)
+	}
+	path, err := claude.Find(func(k string) string {
+		if k == "AUTOAGENT_CLAUDE" {
 			return cfg.Claude
 		}
-		return v
+		return c.env.Getenv(k)
+	})
+	if u, ok := errors.AsType[*usererr.Error](err); ok {
+		err = usererr.Wrap(u.Cause, u.Code, "correct it in "+c.configPath(), "claude of the configuration names no program")
 	}
-	return claude.Find(env)
+	return path, err
 }
 
 // runAs drops root's rights before anything is done: a mission never runs as root unless that is said.
@@ -392,6 +462,7 @@ func (c *cli) runAs(o startOptions) error {
 	if err := errors.Join(syscall.Setgroups(gids), syscall.Setgid(gid), syscall.Setuid(uid)); err != nil {
 		return usererr.Wrap(err, usererr.Environment, hint, "the rights of %s cannot be taken", o.runAs)
 	}
+	c.movedHome = true
 	old := c.env.Getenv
 	c.env.Getenv = func(k string) string {
 		switch k {

@@ -107,6 +107,10 @@ func costText(st *store.Store, m mission.Mission) string {
 func (c *cli) tellEnd(ctx context.Context, root store.Root, m mission.Mission, stop mission.Stop) error {
 	st := root.Mission(m.ID)
 	code := endCode(stop.Cause)
+	ended := stop.At
+	if ended.IsZero() { // of a tombstone that cannot be read
+		ended = time.Now()
+	}
 	if c.json {
 		v, err := c.view(ctx, root, st)
 		if err != nil {
@@ -117,14 +121,14 @@ func (c *cli) tellEnd(ctx context.Context, root store.Root, m mission.Mission, s
 	c.say("")
 	c.say("Mission %s %s: %s", m.ID, stop.Cause.Phase(), stop.Reason)
 	c.say("  %-8s %s", "cost", costText(st, m))
-	c.say("  %-8s %s", "time", shortDuration(time.Since(m.CreatedAt)))
+	c.say("  %-8s %s", "time", shortDuration(ended.Sub(m.CreatedAt)))
 	if p, err := st.Plan(); err == nil && len(p.Steps) > 0 {
 		c.say("  %-8s %d of %d done", "steps", p.Count(plan.Done), len(p.Steps))
 	}
 	if _, err := os.Stat(st.Result()); err == nil {
 		c.say("  %-8s %s", "result", st.Result())
 		if m.From != nil && m.From.Kind == "git" {
-			c.say("  %-8s AutoAgentProject deliver %s%s", "take it", m.ID, c.rootHint())
+			c.say("  %-8s AutoAgentProject deliver %s%s", "take it", m.ID, c.rootHint(root))
 		}
 		c.say("  %-8s git fetch %s main:autoagent/%s", "or", shellQuote(st.Repo()), m.ID)
 	}

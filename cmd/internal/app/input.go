@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/big"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -41,6 +42,8 @@ func (c *cli) goal(arg string, given bool, file string) ([]byte, error) {
 		if b, err = io.ReadAll(io.LimitReader(f, maxGoal+1)); err != nil {
 			return nil, usererr.Wrap(err, usererr.Usage, hint, "the goal cannot be read")
 		}
+	case given && arg == "-":
+		return nil, usererr.New(usererr.Usage, "--goal-file - reads standard input", "the goal is a lone -")
 	case given:
 		b = []byte(arg)
 	default:
@@ -68,7 +71,7 @@ const maxHours = 24 * 31
 
 // hours reads "4", "0.5" or "90m".
 func hours(s string) (time.Duration, error) {
-	const hint = "write --max-hours 4, 0.5 or 90m; at most 744 (31 days)"
+	const hint = "write --max-hours 4, 0.5 or 90m; from 1s to 744 hours (31 days)"
 	var d time.Duration
 	if decimal.MatchString(s) {
 		r, _ := new(big.Rat).SetString(s)
@@ -82,9 +85,9 @@ func hours(s string) (time.Duration, error) {
 	}
 	switch {
 	case d < time.Second:
-		return 0, usererr.New(usererr.Usage, hint, "the time limit must be more than 0")
+		return 0, usererr.New(usererr.Usage, hint, "the time limit %q is too short", s)
 	case d > maxHours*time.Hour:
-		return 0, usererr.New(usererr.Usage, hint, "%q is too long", s)
+		return 0, usererr.New(usererr.Usage, hint, "the time limit %q is too long", s)
 	}
 	return d, nil
 }
@@ -114,8 +117,9 @@ func untilTime(s string, now time.Time) (time.Time, error) {
 
 var modelID = regexp.MustCompile(`^[a-z0-9][a-z0-9._:@/-]{2,99}$`)
 
+// checkModel wants an exact id: names without a number, as "sonnet", mean another model from one day to the next.
 func checkModel(s string) error {
-	if !modelID.MatchString(s) {
+	if !modelID.MatchString(s) || !strings.ContainsAny(s, "0123456789") {
 		return usererr.New(usererr.Usage, "write the exact id, for example "+defaultModel, "%q is no model id", s)
 	}
 	return nil
@@ -136,13 +140,22 @@ func checkCommand(s string) error {
 	return nil
 }
 
-// writable says whether the root can be written, by doing it.
-func writable(dir string) error {
-	const hint = "give another --root, or make it writable"
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return usererr.Wrap(err, usererr.Environment, hint, "the root cannot be made")
+// existing is the nearest folder at or above path that is there.
+func existing(path string) string {
+	for path != "/" {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+		path = filepath.Dir(path)
 	}
-	f, err := os.CreateTemp(dir, ".writable-*")
+	return path
+}
+
+// writable says whether the root can be written, by doing it: in the root, or, where that is not made yet, in the
+// folder that it would be made in. Nothing stays behind.
+func writable(root string) error {
+	const hint = "give another --root, or make it writable"
+	f, err := os.CreateTemp(existing(root), ".writable-*")
 	if err != nil {
 		return usererr.Wrap(err, usererr.Environment, hint, "the root cannot be written")
 	}

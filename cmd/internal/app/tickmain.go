@@ -41,7 +41,8 @@ var roles = map[mission.Role]func(*tick.Tick) once{
 }
 
 // TickMain is the main of a role's binary: one tick of one agent. Exit status by the table of usererr.
-func TickMain(role mission.Role, env Env) int {
+func TickMain(role mission.Role, env Env) (status int) {
+	defer catch(env, "autoagent-"+string(role), &status)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	err := tickOnce(ctx, role, env)

@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/AutoAgentProject/core/plan"
+)
+
+// TestKilledAtEachStep kills one tick at its N-th durable step, in every role, and lets the mission go on: it must end
+// as if nothing had happened, with every step merged once and every handoff finished once. By default every few steps
+// are tried, with AUTOAGENT_FULL=1 all of them.
+func TestKilledAtEachStep(t *testing.T) {
+	t.Parallel()
+	stride := 9
+	if os.Getenv("AUTOAGENT_FULL") != "" {
+		stride = 1
+	}
+	for _, program := range []string{"autoagent-specialist", "autoagent-manager"} {
+		last := 60
+		for n := 1; n <= last; n += stride {
+			t.Run(fmt.Sprintf("%s/%d", program, n), func(t *testing.T) {
+				killed(t, program, n)
+			})
+		}
+	}
+	for n := 2; n <= 6; n += 2 {
+		t.Run(fmt.Sprintf("autoagent-reporter/%d", n), func(t *testing.T) { killed(t, "autoagent-reporter", n) })
+		t.Run(fmt.Sprintf("autoagent-quota/%d", n), func(t *testing.T) { killed(t, "autoagent-quota", n) })
+	}
+}
+
+func killed(t *testing.T, program string, n int) {
+	w := newWorld(t, planned(step("one", "test -f one"), step("two", "test -f two", "one")), works("one", bash("echo 1 >> one")), works("two", bash("echo 2 >> two")))
+	marker := filepath.Join(t.TempDir(), "killed")
+	w.env = append(w.env, "AUTOAGENT_TESTONLY_PROGRAM="+program, fmt.Sprintf("AUTOAGENT_TESTONLY_KILL=%d", n), "AUTOAGENT_TESTONLY_ONCE="+marker)
+	w.must(0, "start", "killed", "Two steps", "--verify", "test -f one && test -f two")
+	if _, err := os.Stat(marker); err != nil {
+		t.Logf("no tick had so many steps")
+	}
+	st := w.store("killed")
+	p, err := st.Plan()
+	if err != nil || !p.AllDone() || p.Round != 1 {
+		t.Fatalf("plan: %v %+v", err, p)
+	}
+	for _, s := range p.Steps {
+		merged := git(t, w.root, "--git-dir", st.Repo(), "log", "--format=%s", "main", "--grep", "^"+s.ID+":")
+		if strings.Count(merged, s.ID+":") != 1 {
+			t.Errorf("step %s was merged as: %q", s.ID, merged)
+		}
+		if s.State != plan.Done || len(s.Handoffs) != 1 {
+			t.Errorf("step %s: %s after %d handoffs: %v", s.ID, s.State, len(s.Handoffs), s.Reasons)
+		}
+	}
+	inbox := filepath.Join(st.Agent("codebuilder-1"), "inbox")
+	for box, want := range map[string]int{"new": 0, "in_process": 0, "completed": 2, "failed": 0} {
+		entries, err := os.ReadDir(filepath.Join(inbox, box))
+		if err != nil || len(entries) != want {
+			t.Errorf("inbox/%s holds %d, want %d: %v", box, len(entries), want, entries)
+		}
+	}
+	book, err := st.Ledger().Read()
+	if err != nil || book.Reserved.N != 0 || len(book.OpenRuns) != 0 {
+		t.Errorf("ledger: %v, reserved %v, open %v", err, book.Reserved, book.OpenRuns)
+	}
+	// A run that had its result is not paid twice: at most one lane was played again.
+	stats := w.model.Stats()
+	if extra := stats.Requests - 6; extra > 2 {
+		t.Errorf("%d requests more than without the kill: %v", extra, stats.ByRule)
+	}
+	messages, _ := filepath.Glob(filepath.Join(st.Notify(), "new", "*.json"))
+	var said []string
+	for _, m := range messages {
+		b, _ := os.ReadFile(m)
+		said = append(said, string(b[strings.Index(string(b), `"text"`):]))
+	}
+	slices.Sort(said)
+	if len(slices.Compact(slices.Clone(said))) != len(said) {
+		t.Errorf("a message was made twice: %v", said)
+	}
+	left, _ := filepath.Glob(filepath.Join(st.Work(), ".cells", "*", "*"))
+	if len(left) > 0 {
+		t.Errorf("scratch folders are left: %v", left)
+	}
+}
