@@ -21,3 +21,5 @@ require (
 	golang.org/x/term v0.48.0 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 )
+
+ignore ./autoagent-missions

@@ -102,11 +102,12 @@ func (p *process) release() {
 	p.errs.Close()
 }
 
-// input writes to the program's stdin in its own time: a program that does not read blocks nobody else.
+// input writes to the program's stdin in its own time: a program that does not read blocks nobody else. Its methods
+// belong to one goroutine.
 type input struct {
-	file  *os.File
-	queue chan []byte
-	once  sync.Once
+	file   *os.File
+	queue  chan []byte
+	closed bool
 }
 
 func newInput(f *os.File) *input {
@@ -122,11 +123,11 @@ func newInput(f *os.File) *input {
 	return in
 }
 
-// send queues a line. It is only used before close, and for a handful of lines.
+// send queues a line, one of a handful. After close it does nothing.
 func (in *input) send(v any) {
 	b, err := json.Marshal(v)
-	if err != nil {
-		return // strings and maps of them always can
+	if err != nil || in.closed { // strings and maps of them have no error
+		return
 	}
 	select {
 	case in.queue <- append(b, '\n'):
@@ -135,7 +136,12 @@ func (in *input) send(v any) {
 }
 
 // close ends the input when everything queued was written.
-func (in *input) close() { in.once.Do(func() { close(in.queue) }) }
+func (in *input) close() {
+	if !in.closed {
+		in.closed = true
+		close(in.queue)
+	}
+}
 
 // abandon ends it at once.
 func (in *input) abandon() {

@@ -84,7 +84,7 @@ func (r *run) loop(ctx context.Context) {
 			if ok {
 				r.line(line)
 			} else if r.lines = nil; r.status == nil {
-				r.close() // nothing can come any more
+				r.hush()
 			}
 		case st := <-r.exit:
 			r.exit, r.status = nil, &st

@@ -257,6 +257,19 @@ func TestFollowIsAskedAside(t *testing.T) {
 	t.Log(time.Since(began))
 }
 
+// TestEndedFromOutside: when the whole group is stopped, the program's silence is no fault of the program.
+func TestEndedFromOutside(t *testing.T) {
+	j := fakeJob(t, "mute")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := fakeRunner(t)
+	c.grace.answer = time.Second
+	j.Event = func(e runner.Event) { time.AfterFunc(200*time.Millisecond, cancel) }
+	if r, err := c.Run(ctx, j); err != nil || r.Verdict != runner.Killed {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestFollowAfterTheProgramEnded(t *testing.T) {
 	j := fakeJob(t, "exit 0")
 	j.Follow = func(runner.Turn) string { time.Sleep(100 * time.Millisecond); return "more" }

@@ -37,6 +37,15 @@ func (r *run) close() {
 	r.ladder.Reset(r.grace.answer)
 }
 
+// hush follows the end of the output: nothing can be said any more, but why is told by the program's end, or by ours.
+func (r *run) hush() {
+	r.silence.Stop()
+	r.stdin.close()
+	if r.stopped == nil && !r.closing {
+		r.ladder.Reset(r.grace.answer)
+	}
+}
+
 // climb takes the next harder way of ending.
 func (r *run) climb() {
 	if r.status != nil {

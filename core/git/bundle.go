@@ -34,16 +34,11 @@ func (r Repo) FetchBundle(ctx context.Context, bundleFile, ref string) (commit s
 	if _, err := f.Seek(length, io.SeekStart); err != nil {
 		return "", fmt.Errorf("take a bundle: %w", err)
 	}
-	held, err := hold(ctx, r.Dir)
-	if err != nil {
-		return "", fmt.Errorf("take a bundle: %w", err)
-	}
-	defer held.Close()
 	// Not "git fetch": before git 2.46 it does not check the objects of a bundle, whatever transfer.fsckObjects says. Big
 	// files are streamed, not held in memory.
 	c := r.call("index-pack", "--stdin", "--fix-thin", "--strict")
 	c.args = append([]string{"-c", "core.bigFileThreshold=32m"}, c.args...)
-	c.stdin, c.held = f, held
+	c.stdin = f
 	if _, err := c.run(ctx); err != nil {
 		return "", fmt.Errorf("take a bundle: %w", err)
 	}
@@ -53,6 +48,11 @@ func (r Repo) FetchBundle(ctx context.Context, bundleFile, ref string) (commit s
 	if _, err := r.git(ctx, "rev-list", "--objects", "--quiet", commit, "--not", "--all"); err != nil {
 		return "", fmt.Errorf("take a bundle: it is incomplete: %w", err)
 	}
+	held, err := hold(ctx, r.Dir)
+	if err != nil {
+		return "", fmt.Errorf("take a bundle: %w", err)
+	}
+	defer held.Close()
 	old, err := r.Resolve(ctx, ref)
 	if err != nil && !errors.Is(err, ErrNoCommit) {
 		return "", fmt.Errorf("take a bundle: %w", err)

@@ -70,7 +70,7 @@ func protected() []string {
 		"core.attributesFile=/dev/null", "core.excludesFile=/dev/null", "core.autocrlf=false", "core.safecrlf=false",
 		"core.fileMode=true", "core.symlinks=true", "core.ignoreCase=false", "core.quotePath=true",
 		"core.sparseCheckout=false", "core.splitIndex=false", "core.logAllRefUpdates=false",
-		"core.fsync=committed,index,reference", "core.fsyncMethod=fsync",
+		"core.fsync=committed,pack-metadata,index,reference", "core.fsyncMethod=fsync",
 		"core.pager=cat", "core.editor=false", "core.askPass=false", "core.sshCommand=false", "credential.helper=",
 		"protocol.allow=never", "protocol.file.allow=always", "protocol.version=2", "transfer.fsckObjects=true",
 		"gc.auto=0", "maintenance.auto=false", "commit.gpgSign=false", "submodule.recurse=false", "rerere.enabled=false",

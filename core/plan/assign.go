@@ -51,9 +51,9 @@ func (p *Plan) Take(id, agent, handoff string, now time.Time) bool {
 	return true
 }
 
-// Finish marks a held step as done.
+// Finish marks a held step as done. A step that nobody holds (any more) stays as it is.
 func (p *Plan) Finish(id, commit, merge, summary string, now time.Time) {
-	if s := p.Step(id); s != nil {
+	if s := p.Step(id); s != nil && s.State == Working {
 		s.State, s.Commit, s.Merge, s.Summary, s.Since = Done, commit, merge, summary, now.UTC()
 	}
 }
@@ -62,7 +62,7 @@ func (p *Plan) Finish(id, commit, merge, summary string, now time.Time) {
 // often already. It says whether it was sent.
 func (p *Plan) Return(id, reason string, name Namer, now time.Time) bool {
 	s := p.Step(id)
-	if s == nil {
+	if s == nil || s.State != Working {
 		return false
 	}
 	returned := len(s.Handoffs) - 1
@@ -75,9 +75,9 @@ func (p *Plan) Return(id, reason string, name Namer, now time.Time) bool {
 	return true
 }
 
-// Fail gives a step up.
+// Fail gives a step up, unless it is done or given up already.
 func (p *Plan) Fail(id, reason string, now time.Time) {
-	if s := p.Step(id); s != nil && s.State != Done {
+	if s := p.Step(id); s != nil && s.State != Done && s.State != Failed {
 		s.State, s.Since = Failed, now.UTC()
 		s.Reasons = append(s.Reasons, reason)
 	}

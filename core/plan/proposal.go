@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"example.com/AutoAgentProject/core/mission"
@@ -109,36 +110,37 @@ func Check(prop Proposal, roster []mission.Agent, prior *Plan) []string {
 		ids[s.ID] = true
 	}
 	for _, s := range prop.Steps {
-		checkText(say, s.ID, "title", s.Title, MaxTitle, true)
-		checkText(say, s.ID, "brief", s.Brief, MaxBrief, true)
-		checkText(say, s.ID, "verify", s.Verify, MaxVerify, false)
-		if strings.ContainsAny(s.Title, "\r\n") {
-			say("step %q: the title has more than one line", s.ID)
+		id := cut(s.ID, 60)
+		checkText(say, id, "title", s.Title, MaxTitle, true)
+		checkText(say, id, "brief", s.Brief, MaxBrief, true)
+		checkText(say, id, "verify", s.Verify, MaxVerify, false)
+		if strings.ContainsFunc(s.Title, func(r rune) bool { return r != 0 && unicode.IsControl(r) }) {
+			say("step %q: the title has more than one line, or a control character", id)
 		}
 		if !slices.Contains(have, s.Profession) {
-			say("step %q: nobody in the roster is a %q; there are: %s", s.ID, cut(s.Profession, 60), strings.Join(have, ", "))
+			say("step %q: nobody in the roster is a %q; there are: %s", id, cut(s.Profession, 60), strings.Join(have, ", "))
 		}
 		if len(s.Acceptance) == 0 {
-			say("step %q: name at least one acceptance of the goal that it serves", s.ID)
+			say("step %q: name at least one acceptance of the goal that it serves", id)
 		}
 		if len(s.Acceptance) > MaxAcceptance {
-			say("step %q: %d acceptances, at most %d", s.ID, len(s.Acceptance), MaxAcceptance)
+			say("step %q: %d acceptances, at most %d", id, len(s.Acceptance), MaxAcceptance)
 		}
 		for _, a := range s.Acceptance {
-			checkText(say, s.ID, "acceptance", a, MaxCriterion, true)
+			checkText(say, id, "acceptance", a, MaxCriterion, true)
 		}
 		for i, d := range s.DependsOn {
 			switch {
 			case d == s.ID:
-				say("step %q depends on itself", s.ID)
+				say("step %q depends on itself", id)
 			case !ids[d] && !done[d]:
-				say("step %q depends on %q, which is no step", s.ID, cut(d, 60))
+				say("step %q depends on %q, which is no step", id, cut(d, 60))
 			case slices.Contains(s.DependsOn[:i], d):
-				say("step %q depends on %q twice", s.ID, d)
+				say("step %q depends on %q twice", id, cut(d, 60))
 			}
 		}
 	}
-	if c := cycle(prop.Steps); c != "" {
+	for _, c := range circles(prop.Steps) {
 		say("the steps depend on each other in a circle: %s", c)
 	}
 	if prior != nil && prior.Round > 0 {
@@ -169,7 +171,7 @@ func checkReplan(prop Proposal, prior *Plan) []string {
 			any = any || first[norm(a)]
 		}
 		if !any {
-			bad = append(bad, fmt.Sprintf("step %q serves none of the acceptances of the first plan; a person would have to allow that", s.ID))
+			bad = append(bad, fmt.Sprintf("step %q serves none of the acceptances of the first plan; a person would have to allow that", cut(s.ID, 60)))
 		}
 	}
 	for _, a := range prior.Acceptance {
@@ -183,18 +185,19 @@ func checkReplan(prop Proposal, prior *Plan) []string {
 func norm(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func checkText(say func(string, ...any), id, what, s string, max int, need bool) {
-	switch {
-	case need && strings.TrimSpace(s) == "":
+	if need && strings.TrimSpace(s) == "" {
 		say("step %q: the %s is empty", id, what)
-	case utf8.RuneCountInString(s) > max:
-		say("step %q: the %s has %d characters, at most %d", id, what, utf8.RuneCountInString(s), max)
-	case strings.ContainsRune(s, 0) || !utf8.ValidString(s):
+	}
+	if n := utf8.RuneCountInString(s); n > max {
+		say("step %q: the %s has %d characters, at most %d", id, what, n, max)
+	}
+	if strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
 		say("step %q: the %s holds a byte that is no text", id, what)
 	}
 }
 
-// cycle returns one circle of dependencies as text, or "".
-func cycle(steps []ProposedStep) string {
+// circles returns circles of dependencies as text, one of each group of steps that hang together.
+func circles(steps []ProposedStep) []string {
 	deps := map[string][]string{}
 	for _, s := range steps {
 		deps[s.ID] = s.DependsOn
@@ -206,12 +209,15 @@ func cycle(steps []ProposedStep) string {
 		if state[id] == 2 || deps[id] == nil {
 			return ""
 		}
+		path = append(path, id)
 		if state[id] == 1 {
-			at := slices.Index(path, id)
-			return strings.Join(append(slices.Clone(path[at:]), id), " -> ")
+			var circle []string
+			for _, p := range path[slices.Index(path, id):] {
+				circle = append(circle, cut(p, 60))
+			}
+			return strings.Join(circle, " -> ")
 		}
 		state[id] = 1
-		path = append(path, id)
 		for _, d := range deps[id] {
 			if d == id {
 				continue // told by itself
@@ -224,12 +230,17 @@ func cycle(steps []ProposedStep) string {
 		state[id] = 2
 		return ""
 	}
+	var out []string
 	for _, s := range steps {
 		if c := walk(s.ID); c != "" {
-			return c
+			out = append(out, c)
 		}
+		for _, id := range path { // what led into a circle is told with it
+			state[id] = 2
+		}
+		path = nil
 	}
-	return ""
+	return out
 }
 
 func cut(s string, n int) string {

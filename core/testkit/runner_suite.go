@@ -1,3 +1,5 @@
+// Package testkit holds what tests of several packages share: the suites that every implementation of an interface must
+// pass, and the few things that need the whole program.
 package testkit
 
 import (

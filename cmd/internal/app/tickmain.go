@@ -10,11 +10,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 
 	"gopkg.in/natefinch/lumberjack.v2"
 
+	"example.com/AutoAgentProject/bridge"
 	"example.com/AutoAgentProject/core/guard"
 	"example.com/AutoAgentProject/core/manager"
 	"example.com/AutoAgentProject/core/mission"
@@ -45,18 +46,7 @@ func TickMain(role mission.Role, env Env) (status int) {
 	defer catch(env, "autoagent-"+string(role), &status)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	err := tickOnce(ctx, role, env)
-	if err == nil {
-		return int(usererr.OK)
-	}
-	if !errors.Is(err, errQuiet) {
-		fmt.Fprintf(env.Stderr, "autoagent-%s: error: %s\n", role, clean(err.Error()))
-		var u *usererr.Error
-		if errors.As(err, &u) && u.Hint != "" {
-			fmt.Fprintf(env.Stderr, "autoagent-%s: hint: %s\n", role, u.Hint)
-		}
-	}
-	return int(usererr.CodeOf(err))
+	return sayError(env.Stderr, "autoagent-"+string(role), tickOnce(ctx, role, env))
 }
 
 // maxSteps is how much one tick does in a row before it ends; the rest is the next tick's.
@@ -136,13 +126,23 @@ func tickLog(st *store.Store, a mission.Agent, env Env) (*slog.Logger, func()) {
 	return log.With("mission", st.ID(), "agent", a.Name), func() { file.Close() }
 }
 
-// BridgeMain is the main of autoagent-bridge, whose dashboard is not part of this version.
+// BridgeMain is the main of autoagent-bridge, the dashboard.
 func BridgeMain(env Env) int {
-	if strings.Join(env.Args, " ") == "--version" {
+	if slices.Equal(env.Args, []string{"--version"}) {
 		fmt.Fprintln(env.Stdout, "autoagent-bridge "+Version())
 		return int(usererr.OK)
 	}
-	fmt.Fprintln(env.Stderr, "autoagent-bridge: error: this version has no dashboard yet")
-	fmt.Fprintln(env.Stderr, "autoagent-bridge: hint: AutoAgentProject status and logs -f show the same")
-	return int(usererr.DoNotRetry)
+	return sayError(env.Stderr, "autoagent-bridge", bridge.Serve())
+}
+
+// sayError prints an error of a program as a sentence and a hint and returns its exit status.
+func sayError(w io.Writer, program string, err error) int {
+	if err != nil && !errors.Is(err, errQuiet) {
+		fmt.Fprintf(w, "%s: error: %s\n", program, clean(err.Error()))
+		var u *usererr.Error
+		if errors.As(err, &u) && u.Hint != "" {
+			fmt.Fprintf(w, "%s: hint: %s\n", program, clean(u.Hint))
+		}
+	}
+	return int(usererr.CodeOf(err))
 }

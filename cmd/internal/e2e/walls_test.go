@@ -16,7 +16,7 @@ func TestWalls(t *testing.T) {
 	put(t, outside, "secret.txt", "the person's own")
 	attempts := map[string]string{
 		"write outside":            fmt.Sprintf("echo x > %s/planted", outside),
-		"read files of the person":  "cat " + secret,
+		"read files of the person": "cat " + secret,
 		"write the system":         "echo x > /usr/local/planted",
 		"read the password hashes": "cat /etc/shadow",
 		"signal the starter":       fmt.Sprintf("kill -0 %d", os.Getpid()),

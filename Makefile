@@ -1,0 +1,55 @@
+# make help lists the targets.
+VERSION ?= 0.1.0-dev
+PREFIX ?= /usr/local
+PROGRAMS = AutoAgentProject autoagent-manager autoagent-specialist autoagent-reporter autoagent-quota autoagent-bridge
+FOLDERS = cmd core bridge systemd prompts
+GO ?= go
+export CGO_ENABLED = 0
+
+.PHONY: help build demo test tools check race kill fuzz bench lint install uninstall clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 14
+
+build: ## build all programs, static, into bin/
+	$(GO) build -trimpath -ldflags '-X example.com/AutoAgentProject/cmd/internal/app.version=$(VERSION)' -o bin/ ./cmd/...
+
+tools: ## bring what the demo and the tests need (bubblewrap, the pinned agent program)
+	@.ci/tools
+
+demo: tools build ## run a small real mission whose model is played from a script
+	@bin/AutoAgentProject demo
+
+test: tools check ## run everything
+	$(GO) test -timeout 14m ./...
+
+check: ## formatting, vet, both builds
+	@out=$$(gofmt -l $(FOLDERS)); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }
+	$(GO) vet ./...
+	$(GO) vet -tags testonly ./...
+
+race: tools ## run everything but whole missions with the race detector
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./core/...
+
+kill: tools ## kill ticks at each of their steps (many minutes)
+	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run TestKilledAtEachStep -timeout 60m -v
+
+fuzz: ## run each fuzz target for a minute
+	@for p in $$($(GO) list ./core/...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+		echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime 1m || exit 1; done; done
+
+bench: tools ## measure, as ratios against a baseline in the same run
+	$(GO) test -run '^$$' -bench . -benchtime 200x ./core/...
+
+lint: ## staticcheck
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+
+install: build ## install the programs below PREFIX (DESTDIR is put before it)
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(addprefix bin/,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/bin
+
+uninstall: ## remove them; missions stay
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(PROGRAMS))
+
+clean: ## remove what was built here
+	rm -rf bin
