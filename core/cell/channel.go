@@ -49,6 +49,9 @@ func newChannel() (*channel, *os.File, error) {
 
 func (c *channel) Close() error { return c.f.Close() }
 
+// hangUp ends the channel for both sides, also for who waits in it.
+func (c *channel) hangUp() { _ = unix.Shutdown(int(c.f.Fd()), unix.SHUT_RDWR) }
+
 // hello waits for the shim and returns its process id.
 func (c *channel) hello() (int, error) {
 	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(unix.SizeofUcred))

@@ -3,7 +3,9 @@ package cell
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -149,4 +151,23 @@ func TestStarterKilledAtAnyMoment(t *testing.T) {
 	}
 	eventually(t, "nothing is left", func() bool { return living(m) == 0 })
 	t.Logf("12 starters came and went in %s", time.Since(began).Round(time.Millisecond))
+}
+
+// Whenever its context ends, Start and Wait come back and nothing is left.
+func TestContextEndsAtAnyMoment(t *testing.T) {
+	needBwrap(t)
+	m := mark(6)
+	s := shell(fmt.Sprintf("setsid nohup sleep %s & sleep %s", m, m), "")
+	s.Binds = []Bind{{Host: t.TempDir(), Inside: "/opt-" + m}}
+	for i := range 12 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*3*time.Millisecond)
+		o, err := Run(ctx, s, 1000)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || o.Status.Exit != -1 {
+			t.Errorf("after %d ms: %+v, error %v", i*3, o.Status, err)
+		}
+		if n := living(m); n != 0 {
+			t.Errorf("after %d ms: %d processes survived", i*3, n)
+		}
+	}
 }

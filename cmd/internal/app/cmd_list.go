@@ -12,6 +12,8 @@ import (
 	"example.com/AutoAgentProject/core/view"
 )
 
+const unlistable = "give another --root, or make it readable"
+
 func (c *cli) listCommand() *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
@@ -40,7 +42,7 @@ func (c *cli) listCommand() *cobra.Command {
 func (c *cli) missions(ctx context.Context, root store.Root, all bool) ([]view.Mission, error) {
 	ids, err := root.IDs()
 	if err != nil {
-		return nil, usererr.Wrap(err, usererr.Environment, "", "the missions cannot be listed")
+		return nil, usererr.Wrap(err, usererr.Environment, unlistable, "the missions cannot be listed")
 	}
 	list := []view.Mission{}
 	for _, id := range ids {

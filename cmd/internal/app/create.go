@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"example.com/AutoAgentProject/core/cell"
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/git"
 	"example.com/AutoAgentProject/core/journal"
@@ -46,6 +47,9 @@ func (c *cli) create(ctx context.Context, d *draft) (err error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
+	}
+	if err := proveWalls(ctx, next); err != nil {
+		return err
 	}
 	if m.Base, err = c.importSource(ctx, next, m.From); err != nil {
 		return err
@@ -98,6 +102,24 @@ func taken(id string, err error) error {
 		return usererr.New(usererr.Conflict, "choose another id", "somebody else started a mission %s just now", id)
 	}
 	return err
+}
+
+// proveWalls lets a cell as an agent would get it try to get out. A wall that does not hold refuses the start.
+func proveWalls(ctx context.Context, st *store.Store) error {
+	clone := st.Clone("probe")
+	if err := os.Mkdir(clone, 0o700); err != nil {
+		return err
+	}
+	attempts, err := cell.Probe(ctx, st.Dir(), clone)
+	if err != nil {
+		return err
+	}
+	for _, a := range attempts {
+		if !a.Held {
+			return usererr.New(usererr.Environment, "AutoAgentProject doctor shows the walls", "a wall does not hold, nothing was started: %s: %s", a.Name, a.Detail)
+		}
+	}
+	return os.Remove(clone)
 }
 
 // importSource makes the mission's repository and returns its first commit.

@@ -256,7 +256,7 @@ func (c *cli) free(root store.Root, m mission.Mission) error {
 	}
 	ids, err := root.IDs()
 	if err != nil {
-		return usererr.Wrap(err, usererr.Environment, "", "the missions cannot be listed")
+		return usererr.Wrap(err, usererr.Environment, unlistable, "the missions cannot be listed")
 	}
 	for _, id := range ids {
 		other, err := root.Mission(id).Mission()

@@ -2,9 +2,7 @@ package app
 
 import (
 	"bytes"
-	"errors"
 	"io"
-	"io/fs"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -160,8 +159,13 @@ func writable(root string) error {
 		return usererr.Wrap(err, usererr.Environment, hint, "the root cannot be written")
 	}
 	f.Close()
-	if err := os.Remove(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return usererr.Wrap(err, usererr.Environment, hint, "the root cannot be written")
+	// Everything hangs on renames that overwrite nothing; not every network file system has them.
+	moved := f.Name() + ".moved"
+	err = files.Move(f.Name(), moved)
+	_ = os.Remove(f.Name())
+	_ = os.Remove(moved)
+	if err != nil {
+		return usererr.Wrap(err, usererr.Environment, "give a --root on a local file system", "the file system of the root cannot rename safely")
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func write(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: write file text [times]")
 	}
-	text, err := strconv.Unquote(`"` + args[1] + `"`)
+	text, err := strconv.Unquote(`"` + strings.ReplaceAll(args[1], `"`, `\"`) + `"`)
 	ts.Check(err)
 	times := 1
 	if len(args) == 3 {
