@@ -62,6 +62,15 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
+func python(t *testing.T) string {
+	t.Helper()
+	const path = "/usr/bin/python3"
+	if !exists(path)() {
+		missing(t, path+" is not there: some walls are NOT tested")
+	}
+	return path
+}
+
 // testEnv is an environment in which the system's programs are found.
 func testEnv(more ...string) []string {
 	return append([]string{"PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "HOME=" + InsideHome, "LANG=C.UTF-8"}, more...)

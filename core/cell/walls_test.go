@@ -193,7 +193,6 @@ func pidAlive(pid int) (bool, error) {
 }
 
 func TestSocketsOfTheHost(t *testing.T) {
-	program(t, "python3")
 	name := "@cell-test-" + mark(5)
 	l, err := net.Listen("unix", name)
 	if err != nil {
@@ -201,7 +200,7 @@ func TestSocketsOfTheHost(t *testing.T) {
 	}
 	defer l.Close()
 	clone := t.TempDir()
-	s := Spec{Env: testEnv(), Dir: clone, Writable: []string{clone}, Argv: []string{"/usr/bin/python3", "-c",
+	s := Spec{Env: testEnv(), Dir: clone, Writable: []string{clone}, Argv: []string{python(t), "-c",
 		`import socket, sys; socket.socket(socket.AF_UNIX).connect("\0" + sys.argv[1])`, name[1:]}}
 	needBwrap(t)
 	c, err := Start(t.Context(), s)
@@ -222,14 +221,13 @@ func TestSocketsOfTheHost(t *testing.T) {
 }
 
 func TestNetwork(t *testing.T) {
-	program(t, "python3")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	s := Spec{Env: testEnv(), Argv: []string{"/usr/bin/python3", "-c",
+	s := Spec{Env: testEnv(), Argv: []string{python(t), "-c",
 		`import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])))`, port}}
 	mustRun(t, s)
 	s.NoNetwork = true

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,11 +12,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"example.com/AutoAgentProject/core/claude"
+	"example.com/AutoAgentProject/core/git"
+	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/login"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/testkit"
 )
 
@@ -52,7 +59,7 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"needs": needs, "exits": exits, "starts": starts, "untouched": untouched,
-			"write": write, "mode": mode, "json": jsonFields, "tools": tools,
+			"write": write, "mode": mode, "json": jsonFields, "tools": tools, "mission": makeMission,
 		},
 	})
 }
@@ -199,6 +206,32 @@ func jsonFields(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("%s: %s is %q, want %q", args[0], args[i], got, args[i+1])
 		}
 	}
+}
+
+// mission ID [AGENT…]: puts a mission below the root that nobody ticks, as a start leaves it behind that was killed at
+// once. More agents than codebuilder-1 have its profession.
+func makeMission(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 1 {
+		ts.Fatalf("usage: mission id [agent…]")
+	}
+	roster, err := mission.ParseRoster("codebuilder:1", []string{"codebuilder"})
+	ts.Check(err)
+	for _, name := range args[1:] {
+		roster = append(roster, mission.Agent{Name: name, Role: mission.Specialist, Profession: "codebuilder"})
+	}
+	m := mission.Mission{Version: mission.Version, ID: args[0], CreatedAt: time.Now().UTC(), Engine: "embedded", Roster: roster,
+		Model: "claude-sonnet-5-5", BudgetAsked: "5usd", BudgetSentence: "$5.00", Budget: money.Amount{Unit: money.NanoUSD, N: 5e9}, MinRun: 2e7,
+		MaxRun: mission.Duration(time.Hour), Payer: "the API key of the login, by use", Program: "/nowhere/claude",
+		Path: "/usr/bin:/bin", Credentials: ts.Getenv("LOGIN"), Base: strings.Repeat("0", 40)}
+	st := store.Root(ts.Getenv("AUTOAGENT_ROOT")).Mission(m.ID)
+	ts.Check(errors.Join(os.MkdirAll(st.Dir(), 0o700), os.MkdirAll(st.Work(), 0o700), os.MkdirAll(filepath.Join(st.Notify(), "new"), 0o700)))
+	ts.Check(os.WriteFile(st.Goal(), []byte("Build a page\nfor a bakery.\n"), 0o600))
+	for _, a := range roster {
+		ts.Check(st.Queue().Make(a.Name))
+	}
+	_, err = git.Init(context.Background(), st.Repo())
+	ts.Check(errors.Join(err, st.Ledger().Create(context.Background(), m.Budget, m.CreatedAt), st.PrepareTombstone(), st.CreateMission(m)))
+	ts.Check(st.Journal().Add(journal.Event{At: m.CreatedAt, Kind: journal.MissionStarted, Text: "mission " + m.ID + " started"}))
 }
 
 // tools FOLDER PROGRAM…: from here on PATH holds our programs and these, and no others.
