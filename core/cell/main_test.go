@@ -18,10 +18,7 @@ import (
 )
 
 // The test binary is also the program inside of some cells, and the process outside that is killed.
-const (
-	actVar    = "CELL_TEST_ACT"
-	asUserVar = "CELL_TEST_AS_USER"
-)
+const actVar = "CELL_TEST_ACT"
 
 func TestMain(m *testing.M) {
 	ShimMain()
@@ -177,7 +174,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), binary, "-test.v")
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Join(dir, "tmp"), "CI=" + os.Getenv("CI"), asUserVar + "=1"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Join(dir, "tmp"), "CI=" + os.Getenv("CI")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

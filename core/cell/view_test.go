@@ -139,9 +139,9 @@ func TestWritableFile(t *testing.T) {
 func TestProgramsRunInside(t *testing.T) {
 	clone := t.TempDir()
 	for name, c := range map[string]struct{ script, want string }{
-		"git":     {`git init -q . && git -c user.name=example -c user.email=example@example.com commit -q --allow-empty -m one && git log --format=%s`, "one\n"},
-		"go":      {"go version | cut -d' ' -f1-2", "go version\n"},
-		"node":    {`node -e 'console.log(require("os").userInfo().username)'`, "agent\n"},
+		"git":  {`git init -q . && git -c user.name=example -c user.email=example@example.com commit -q --allow-empty -m one && git log --format=%s`, "one\n"},
+		"go":   {"go version | cut -d' ' -f1-2", "go version\n"},
+		"node": {`node -e 'console.log(require("os").userInfo().username)'`, "agent\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sp := shell(c.script, clone)
