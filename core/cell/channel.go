@@ -49,8 +49,12 @@ func newChannel() (*channel, *os.File, error) {
 
 func (c *channel) Close() error { return c.f.Close() }
 
-// hangUp ends the channel for both sides, also for who waits in it.
-func (c *channel) hangUp() { _ = unix.Shutdown(int(c.f.Fd()), unix.SHUT_RDWR) }
+// hangUp ends the channel for both sides, also for who waits in it. It may come late: after Close it does nothing.
+func (c *channel) hangUp() {
+	if raw, err := c.f.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	}
+}
 
 // hello waits for the shim and returns its process id.
 func (c *channel) hello() (int, error) {

@@ -61,6 +61,17 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 			t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "credit", Text: "the account has no credit left: " + res.Reason})
 		}
 		return Later, err
+	case res.Class == "init-mismatch" || res.Class == "model":
+		// The program or the model is not what the mission was started with: no step is to blame, and no run would help.
+		h.Run = ""
+		if err := t.Keep(*h); err != nil {
+			return Idle, err
+		}
+		fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "stall", Reason: res.Reason, Until: now.Add(lastWait).UTC()}, now)
+		if fresh {
+			t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "program", Text: "the agent program does not do as asked: " + res.Reason})
+		}
+		return Later, err
 	case res.Class == "overage":
 		return Over, t.Stop(mission.Budget, "the account began to spend paid extra usage")
 	}

@@ -64,6 +64,9 @@ func (p *progressView) print(offset int64) int64 {
 		return offset
 	}
 	for _, e := range events {
+		if e.Level == journal.End {
+			continue // the whole end is told after it
+		}
 		p.clear()
 		p.c.say("%s", p.line(e))
 	}
@@ -84,8 +87,6 @@ func (p *progressView) line(e journal.Event) string {
 		return p.c.colour("31;1", text)
 	case journal.Milestone:
 		return p.c.colour("32", text)
-	case journal.End:
-		return p.c.colour("1", text)
 	}
 	return text
 }

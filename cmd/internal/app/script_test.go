@@ -208,30 +208,38 @@ func jsonFields(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// mission ID [AGENT…]: puts a mission below the root that nobody ticks, as a start leaves it behind that was killed at
-// once. More agents than codebuilder-1 have its profession.
+// mission ID [AGENT…]: puts a mission below the root. More agents than codebuilder-1 have its profession.
 func makeMission(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 1 {
 		ts.Fatalf("usage: mission id [agent…]")
 	}
+	ts.Check(newMission(store.Root(ts.Getenv("AUTOAGENT_ROOT")), ts.Getenv("LOGIN"), args[0], args[1:]...))
+}
+
+// newMission makes a mission that nobody ticks, as a start leaves it behind that was killed at once.
+func newMission(root store.Root, credentials, id string, more ...string) error {
 	roster, err := mission.ParseRoster("codebuilder:1", []string{"codebuilder"})
-	ts.Check(err)
-	for _, name := range args[1:] {
+	if err != nil {
+		return err
+	}
+	for _, name := range more {
 		roster = append(roster, mission.Agent{Name: name, Role: mission.Specialist, Profession: "codebuilder"})
 	}
-	m := mission.Mission{Version: mission.Version, ID: args[0], CreatedAt: time.Now().UTC(), Engine: "embedded", Roster: roster,
+	m := mission.Mission{Version: mission.Version, ID: id, CreatedAt: time.Now().UTC(), Engine: "embedded", Roster: roster,
 		Model: "claude-sonnet-5-5", BudgetAsked: "5usd", BudgetSentence: "$5.00", Budget: money.Amount{Unit: money.NanoUSD, N: 5e9}, MinRun: 2e7,
 		MaxRun: mission.Duration(time.Hour), Payer: "the API key of the login, by use", Program: "/nowhere/claude",
-		Path: "/usr/bin:/bin", Credentials: ts.Getenv("LOGIN"), Base: strings.Repeat("0", 40)}
-	st := store.Root(ts.Getenv("AUTOAGENT_ROOT")).Mission(m.ID)
-	ts.Check(errors.Join(os.MkdirAll(st.Dir(), 0o700), os.MkdirAll(st.Work(), 0o700), os.MkdirAll(filepath.Join(st.Notify(), "new"), 0o700)))
-	ts.Check(os.WriteFile(st.Goal(), []byte("Build a page\nfor a bakery.\n"), 0o600))
-	for _, a := range roster {
-		ts.Check(st.Queue().Make(a.Name))
+		Path: "/usr/bin:/bin", Credentials: credentials, Base: strings.Repeat("0", 40)}
+	st, ctx := root.Mission(m.ID), context.Background()
+	if err := errors.Join(os.MkdirAll(filepath.Join(st.Notify(), "new"), 0o700), os.MkdirAll(st.Work(), 0o700)); err != nil {
+		return err
 	}
-	_, err = git.Init(context.Background(), st.Repo())
-	ts.Check(errors.Join(err, st.Ledger().Create(context.Background(), m.Budget, m.CreatedAt), st.PrepareTombstone(), st.CreateMission(m)))
-	ts.Check(st.Journal().Add(journal.Event{At: m.CreatedAt, Kind: journal.MissionStarted, Text: "mission " + m.ID + " started"}))
+	errs := []error{os.WriteFile(st.Goal(), []byte("Build a page\nfor a bakery.\n"), 0o600)}
+	for _, a := range roster {
+		errs = append(errs, st.Queue().Make(a.Name))
+	}
+	_, err = git.Init(ctx, st.Repo())
+	return errors.Join(append(errs, err, st.Ledger().Create(ctx, m.Budget, m.CreatedAt), st.PrepareTombstone(), st.CreateMission(m),
+		st.Journal().Add(journal.Event{At: m.CreatedAt, Kind: journal.MissionStarted, Text: "mission " + m.ID + " started"}))...)
 }
 
 // tools FOLDER PROGRAM…: from here on PATH holds our programs and these, and no others.
