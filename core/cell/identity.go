@@ -1,16 +1,15 @@
 package cell
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/AutoAgentProject/core/proc"
 )
 
 // Identity names a cell so that a later process can prove that it is gone. PID is the first process of the cell's PID
@@ -27,16 +26,16 @@ type Identity struct {
 const killDelay = 30 * time.Second
 
 func identify(pid int) (Identity, error) {
-	boot, err := bootID()
+	boot, err := proc.Boot()
 	if err != nil {
 		return Identity{}, err
 	}
-	st, err := readStat(pid)
+	st, err := proc.ReadStat(pid)
 	if err != nil {
 		return Identity{}, err
 	}
 	ns, err := namespace(pid)
-	return Identity{Boot: boot, PID: pid, Start: st.start, NS: ns}, err
+	return Identity{Boot: boot, PID: pid, Start: st.Start, NS: ns}, err
 }
 
 // Alive says whether any process of the cell still lives. An error means unknown, never gone.
@@ -44,26 +43,26 @@ func (i Identity) Alive() (bool, error) {
 	if i.PID <= 0 {
 		return false, nil
 	}
-	boot, err := bootID()
+	boot, err := proc.Boot()
 	if err != nil {
 		return false, err
 	}
 	if boot != i.Boot {
 		return false, nil
 	}
-	st, err := readStat(i.PID)
-	if gone(err) {
+	st, err := proc.ReadStat(i.PID)
+	if proc.Gone(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	if st.start != i.Start || st.state == 'Z' || st.state == 'X' {
+	if st.Start != i.Start || st.State == 'Z' || st.State == 'X' {
 		return false, nil
 	}
 	// The same number and the same tick: only a clock that cannot tell them apart is left.
 	ns, err := namespace(i.PID)
-	if gone(err) {
+	if proc.Gone(err) {
 		return false, nil
 	}
 	return err == nil && ns == i.NS, err
@@ -98,13 +97,6 @@ func (i Identity) Kill() error {
 	return nil
 }
 
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
-
-func bootID() (string, error) {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(b)), err
-}
-
 func namespace(pid int) (uint64, error) {
 	var st unix.Stat_t
 	path := fmt.Sprintf("/proc/%d/ns/pid", pid)
@@ -114,46 +106,24 @@ func namespace(pid int) (uint64, error) {
 	return st.Ino, nil
 }
 
-type procStat struct {
-	state  byte
-	parent int
-	start  uint64
-}
-
-// readStat reads the fields of /proc/<pid>/stat. The program's name in it may hold anything, so they are counted from
-// its closing parenthesis.
-func readStat(pid int) (procStat, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return procStat{}, err
-	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 20 {
-		return procStat{}, fmt.Errorf("/proc/%d/stat: unexpected form", pid)
-	}
-	parent, err1 := strconv.Atoi(string(f[1]))
-	start, err2 := strconv.ParseUint(string(f[19]), 10, 64)
-	return procStat{state: f[0][0], parent: parent, start: start}, errors.Join(err1, err2)
-}
-
 func parentOf(pid int) (int, error) {
-	st, err := readStat(pid)
-	return st.parent, err
+	st, err := proc.ReadStat(pid)
+	return st.Parent, err
 }
 
 // waitAsleep waits until bwrap's first process sleeps in its wait for children. Only then it has asked the kernel to be
 // killed with its parent; before, a kill -9 of us would leave the cell behind.
 func waitAsleep(pid int) error {
 	for until := time.Now().Add(10 * time.Second); ; {
-		st, err := readStat(pid)
+		st, err := proc.ReadStat(pid)
 		if err != nil {
 			return err
 		}
-		if st.state == 'S' {
+		if st.State == 'S' {
 			return nil
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("the first process of the cell stays in state %c", st.state)
+			return fmt.Errorf("the first process of the cell stays in state %c", st.State)
 		}
 		time.Sleep(50 * time.Microsecond)
 	}

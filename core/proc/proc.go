@@ -37,8 +37,8 @@ func Of(pid int) (ID, error) {
 	if err != nil {
 		return ID{}, err
 	}
-	start, _, err := stat(pid)
-	return ID{Boot: boot, PID: pid, Start: start}, err
+	st, err := ReadStat(pid)
+	return ID{Boot: boot, PID: pid, Start: st.Start}, err
 }
 
 // Alive says whether the process still runs (a zombie does not). An error means unknown, never dead.
@@ -53,14 +53,14 @@ func (p ID) Alive() (bool, error) {
 	if boot != p.Boot {
 		return false, nil
 	}
-	start, state, err := stat(p.PID)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+	st, err := ReadStat(p.PID)
+	if Gone(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return start == p.Start && state != 'Z' && state != 'X', nil
+	return st.Start == p.Start && st.State != 'Z' && st.State != 'X', nil
 }
 
 // Signal sends sig to exactly this process; nothing happens if it is gone or its number belongs to another one.
@@ -83,20 +83,31 @@ func (p ID) Signal(sig unix.Signal) error {
 	return nil
 }
 
-// stat reads state and start time (fields 3 and 22) of /proc/<pid>/stat; the name in field 2 may hold anything.
-func stat(pid int) (start uint64, state byte, err error) {
+// Stat is what /proc/<pid>/stat says of a process.
+type Stat struct {
+	State  byte // R, S, D, Z, …
+	Parent int
+	Start  uint64 // clock ticks since boot
+}
+
+// ReadStat looks at a process. The program's name in the file may hold anything, so the fields are counted from its
+// closing parenthesis.
+func ReadStat(pid int) (Stat, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, 0, err
+		return Stat{}, err
 	}
-	i := bytes.LastIndexByte(b, ')')
-	f := strings.Fields(string(b[i+1:]))
-	if i < 0 || len(f) < 20 {
-		return 0, 0, fmt.Errorf("/proc/%d/stat: unknown form", pid)
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(f) < 20 {
+		return Stat{}, fmt.Errorf("/proc/%d/stat: unknown form", pid)
 	}
-	start, err = strconv.ParseUint(f[19], 10, 64)
-	return start, f[0][0], err
+	parent, err1 := strconv.Atoi(string(f[1]))
+	start, err2 := strconv.ParseUint(string(f[19]), 10, 64)
+	return Stat{State: f[0][0], Parent: parent, Start: start}, errors.Join(err1, err2)
 }
+
+// Gone says whether an error of looking at a process means that it is not there.
+func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
 // Mono is the monotonic clock, which stands still while the machine sleeps.
 func Mono() time.Duration {
