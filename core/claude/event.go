@@ -88,6 +88,8 @@ type block struct {
 	Text  string          `json:"text"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
+
+	Content json.RawMessage `json:"content"` // tool_result
 }
 
 // sse is an event of the Messages API as the program received it.

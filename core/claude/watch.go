@@ -3,6 +3,8 @@ package claude
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"example.com/AutoAgentProject/core/runner"
@@ -13,28 +15,58 @@ func (r *run) watch(e *event, now time.Time) {
 	if r.job.Event == nil {
 		return
 	}
-	tell := func(kind, text string) { r.job.Event(runner.Event{At: now, Kind: kind, Text: oneLine(text)}) }
+	for _, t := range describe(e) {
+		if t.Kind != "output" {
+			r.job.Event(runner.Event{At: now, Kind: t.Kind, Text: oneLine(t.Text)})
+		}
+	}
+	if e.Type == "stream_event" && e.Stream != nil && e.Stream.Type == "message_delta" {
+		r.job.Event(runner.Event{At: now, Kind: "usage", Text: oneLine(r.spent())})
+	}
+}
+
+// describe says in words what an event shows, in full length.
+func describe(e *event) []runner.Event {
+	one := func(kind, text string) []runner.Event { return []runner.Event{{Kind: kind, Text: text}} }
 	switch {
 	case e.Type == "system" && e.Subtype == "init":
-		tell("start", e.Model)
+		return one("start", e.Model)
 	case e.Type == "system" && e.Subtype == "api_retry":
-		tell("retry", fmt.Sprintf("attempt %d: %s (status %d)", e.Attempt, e.Error, e.HTTPStatus))
-	case e.Type == "assistant" && e.Message != nil && e.Message.Model != synthetic:
+		return one("retry", fmt.Sprintf("attempt %d: %s (status %d)", e.Attempt, e.Error, e.HTTPStatus))
+	case e.Type == "assistant" && e.Message != nil && e.Message.Model != synthetic, e.Type == "user" && e.Message != nil:
+		var out []runner.Event
 		for _, b := range e.Message.blocks() {
 			switch b.Type {
 			case "tool_use":
-				tell("tool", b.Name+" "+brief(b.Input))
+				out = append(out, runner.Event{Kind: "tool", Text: b.Name + " " + brief(b.Input)})
 			case "text":
-				tell("text", b.Text)
+				out = append(out, runner.Event{Kind: "text", Text: b.Text})
+			case "tool_result":
+				out = append(out, runner.Event{Kind: "output", Text: b.output()})
 			}
 		}
-	case e.Type == "stream_event" && e.Stream != nil && e.Stream.Type == "message_delta":
-		tell("usage", r.spent())
+		return out
 	case e.Type == "rate_limit_event" && e.Limit != nil:
-		tell("limit", e.Limit.Type+" "+e.Limit.Status)
+		return one("limit", e.Limit.Type+" "+e.Limit.Status)
 	case e.Type == "result":
-		tell("result", e.Subtype+" "+e.Result)
+		return one("result", e.Subtype+" "+e.Result)
 	}
+	return nil
+}
+
+// Describe reads a transcript and tells each what happened, in order and in full length.
+func (c *Claude) Describe(transcript io.Reader, each func(runner.Event)) error {
+	at := time.Time{}
+	return readLines(transcript, func(line []byte) bool {
+		if e, ok := decode(line); ok {
+			at = e.at(at)
+			for _, t := range describe(&e) {
+				t.At = at
+				each(t)
+			}
+		}
+		return true
+	})
 }
 
 // brief is what of a tool's input tells the most.
@@ -55,4 +87,21 @@ func brief(input json.RawMessage) string {
 func (r *run) spent() string {
 	nano, tokens := r.meter.running()
 	return fmt.Sprintf("%d tokens, $%s", tokens, dollars(nano))
+}
+
+// output is what a tool answered: its text, or the texts of its blocks.
+func (b block) output() string {
+	var text string
+	if json.Unmarshal(b.Content, &text) == nil {
+		return text
+	}
+	var blocks []block
+	if json.Unmarshal(b.Content, &blocks) != nil {
+		return ""
+	}
+	var out []string
+	for _, x := range blocks {
+		out = append(out, x.Text)
+	}
+	return strings.Join(out, "\n")
 }

@@ -101,19 +101,31 @@ func Move(from, to string) error {
 	return SyncDir(filepath.Dir(from))
 }
 
-// Append adds one line (a newline is added) with a single write and syncs it. A crash can leave a torn last line;
-// readers of such files must expect one.
+// Append adds one line (a newline is added) with a single write and syncs it. A crash or a full disk can leave a torn
+// line; it stays, and the next line stands alone. Readers of such files must expect torn lines and empty ones: an empty
+// one comes from seeing another writer's line half written.
 func Append(path string, line []byte) error {
 	if err := step("append", path); err != nil {
 		return err
 	}
 	_, statErr := os.Lstat(path)
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", path, err)
 	}
 	defer f.Close()
-	buf := make([]byte, 0, len(line)+1)
+	st, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", path, err)
+	}
+	if !st.Mode().IsRegular() {
+		return fmt.Errorf("append to %s: %w", path, ErrNotRegular)
+	}
+	buf := make([]byte, 0, len(line)+2)
+	last := []byte{'\n'}
+	if _, err := f.ReadAt(last, st.Size()-1); err == nil && last[0] != '\n' {
+		buf = append(buf, '\n')
+	}
 	buf = append(append(buf, line...), '\n')
 	if _, err := f.Write(buf); err != nil {
 		return fmt.Errorf("append to %s: %w", path, err)

@@ -55,6 +55,9 @@ func (p ID) Alive() (bool, error) {
 	}
 	st, err := ReadStat(p.PID)
 	if Gone(err) {
+		if kerr := unix.Kill(p.PID, 0); kerr == nil || errors.Is(kerr, unix.EPERM) {
+			return false, fmt.Errorf("process %d is there and hidden", p.PID) // /proc with hidepid
+		}
 		return false, nil
 	}
 	if err != nil {
@@ -66,7 +69,7 @@ func (p ID) Alive() (bool, error) {
 // Signal sends sig to exactly this process; nothing happens if it is gone or its number belongs to another one.
 func (p ID) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
-	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // gone, or a thread now
 		return nil
 	}
 	if err != nil {

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,13 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"example.com/AutoAgentProject/core/files"
-	"example.com/AutoAgentProject/core/proc"
 )
-
-// MaxAttempts is how many ticks may die over one handoff before it goes to failed/.
-const MaxAttempts = 3
 
 // Queue is the mailboxes of one mission.
 type Queue struct {
@@ -66,22 +65,6 @@ func (q Queue) Sequence(ctx context.Context, agent string) (int, error) {
 	return n, files.Replace(path, fmt.Appendf(nil, "%06d\n", n), 0o600)
 }
 
-// Send puts an envelope into the sender's outbox. The same name again changes nothing.
-func (q Queue) Send(from, name string, e Envelope) error {
-	if q.Find(name, e.Recipients()...) {
-		return nil
-	}
-	for _, box := range []string{"sent", "failed"} {
-		if exists(filepath.Join(q.outbox(from, box), name)) {
-			return nil
-		}
-	}
-	if err := files.Publish(filepath.Join(q.outbox(from, "new"), name), e.Bytes(), 0o600); err != nil && !errors.Is(err, files.ErrExists) {
-		return err
-	}
-	return nil
-}
-
 // Find says whether any of the agents has the envelope in one of its inboxes.
 func (q Queue) Find(name string, agents ...string) bool {
 	return slices.ContainsFunc(agents, func(a string) bool { return q.Where(a, name) != "" })
@@ -98,220 +81,21 @@ func (q Queue) Where(agent, name string) string {
 	return ""
 }
 
-// Receipt is one line of <envelope>.receipts: this recipient has its copy.
-type Receipt struct {
-	Recipient string    `json:"recipient"`
-	At        time.Time `json:"at"`
-}
-
-// Deliver brings everything in an agent's outbox to its recipients and returns who got something new. All recipients
-// are checked before the first copy; each copy has a receipt; whoever has it in any inbox folder gets none again.
-func (q Queue) Deliver(from string, now time.Time) (woken []string, err error) {
-	names, err := list(q.outbox(from, "new"))
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		path := filepath.Join(q.outbox(from, "new"), name)
-		e, perr := read(path)
-		if errors.Is(perr, fs.ErrNotExist) {
-			continue // delivered by another tick
-		}
-		if perr == nil && e.Get("from") != from {
-			perr = fmt.Errorf("header from says %q in the outbox of %s", e.Get("from"), from)
-		}
-		if perr == nil {
-			for _, to := range e.Recipients() {
-				if !exists(q.inbox(to, "new")) || strings.Contains(to, "/") {
-					perr = fmt.Errorf("there is no recipient %q", to)
-				}
-			}
-		}
-		if perr != nil {
-			if err := q.quarantine(path, q.outbox(from, "failed"), perr); err != nil {
-				return woken, err
-			}
-			continue
-		}
-		for _, to := range e.Recipients() {
-			if q.Where(to, name) != "" {
-				continue
-			}
-			copy := e.forRecipient(to, now)
-			err := files.Publish(filepath.Join(q.inbox(to, "new"), name), copy.Bytes(), 0o600)
-			if err != nil && !errors.Is(err, files.ErrExists) {
-				return woken, err // stays in the outbox: the next tick delivers the rest
-			}
-			line, _ := json.Marshal(Receipt{to, now.UTC()})
-			if err := files.Append(path+".receipts", line); err != nil {
-				return woken, err
-			}
-			if to != from && !slices.Contains(woken, to) { // mail to oneself wakes nobody
-				woken = append(woken, to)
-			}
-		}
-		for _, end := range []string{"", ".receipts"} {
-			err := files.Move(path+end, filepath.Join(q.outbox(from, "sent"), name+end))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, files.ErrExists) {
-				return woken, err
-			}
-		}
-	}
-	return woken, nil
-}
-
-// Claim is <envelope>.claim beside a file in in_process: who holds it, and the how-manieth try this is.
-type Claim struct {
-	Owner   proc.ID   `json:"owner"`
-	Attempt int       `json:"attempt"`
-	At      time.Time `json:"at"`
-}
-
-// Held is a handoff in the hands of its agent.
-type Held struct {
-	Name     string
-	Envelope Envelope
-	Claim    Claim
-}
-
-// ErrBusy means that a living process holds the agent's work.
-var ErrBusy = errors.New("another tick holds it")
-
-// Claim takes the agent's next work for owner: what lies in in_process first, with one attempt more, else the first of
-// new/ by name. Malformed files and handoffs whose third holder died go to failed/, once; they are returned in dead.
-// held is nil if there is nothing to do. The caller holds the agent's lock.
-func (q Queue) Claim(agent string, owner proc.ID, now time.Time) (held *Held, dead []string, err error) {
-	names, err := list(q.inbox(agent, "in_process"))
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range names {
-		path := filepath.Join(q.inbox(agent, "in_process"), name)
-		c, err := readClaim(path)
-		if err != nil {
-			return nil, dead, err
-		}
-		if c.Owner != owner {
-			if alive, err := c.Owner.Alive(); err != nil || alive {
-				return nil, dead, fmt.Errorf("claim %s: %w", name, errors.Join(ErrBusy, err))
-			}
-			c = Claim{Owner: owner, Attempt: c.Attempt + 1, At: now.UTC()}
-		}
-		if c.Attempt > MaxAttempts {
-			if err := q.Fail(agent, name, fmt.Sprintf("%d ticks died over it", MaxAttempts)); err != nil {
-				return nil, dead, err
-			}
-			dead = append(dead, name)
-			continue
-		}
-		if err := writeClaim(path, c); err != nil {
-			return nil, dead, err
-		}
-		e, err := read(path)
-		if err != nil {
-			if err := q.quarantine(path, q.inbox(agent, "failed"), err); err != nil {
-				return nil, dead, err
-			}
-			dead = append(dead, name)
-			continue
-		}
-		return &Held{name, e, c}, dead, nil
-	}
-	names, err = list(q.inbox(agent, "new"))
-	if err != nil {
-		return nil, dead, err
-	}
-	for _, name := range names {
-		from := filepath.Join(q.inbox(agent, "new"), name)
-		to := filepath.Join(q.inbox(agent, "in_process"), name)
-		e, err := read(from)
-		if errors.Is(err, fs.ErrNotExist) && !exists(from) {
-			continue // taken
-		}
-		if err == nil && e.Get("recipient") != agent {
-			err = fmt.Errorf("it is addressed to %q", e.Get("recipient"))
-		}
-		if err != nil {
-			if err := q.quarantine(from, q.inbox(agent, "failed"), err); err != nil {
-				return nil, dead, err
-			}
-			dead = append(dead, name)
-			continue
-		}
-		c := Claim{Owner: owner, Attempt: 1, At: now.UTC()}
-		if err := writeClaim(to, c); err != nil { // before the move: nothing lies in in_process without its claim
-			return nil, dead, err
-		}
-		if err := files.Move(from, to); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			return nil, dead, err
-		}
-		e.Set("dequeued_at", instant(now))
-		if err := files.Replace(to, e.Bytes(), 0o600); err != nil {
-			return nil, dead, err
-		}
-		return &Held{name, e, c}, dead, nil
-	}
-	return nil, dead, nil
-}
-
-// Release lets go of a held handoff in good order: it stays in in_process, is resumed first, and no attempt is counted.
-func (q Queue) Release(agent, name string) error {
-	path := filepath.Join(q.inbox(agent, "in_process"), name)
-	if !exists(path) {
-		return nil
-	}
-	c, err := readClaim(path)
-	if err != nil {
-		return err
-	}
-	c.Owner = proc.ID{}
-	c.Attempt = max(c.Attempt-1, 0)
-	return writeClaim(path, c)
-}
-
-// Complete moves a held handoff to completed/. Repeating it is harmless.
-func (q Queue) Complete(agent, name string, now time.Time) error {
-	path := filepath.Join(q.inbox(agent, "in_process"), name)
-	e, err := read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return files.Remove(path + ".claim")
-	}
-	if err != nil {
-		return err
-	}
-	e.Set("completed_at", instant(now))
-	if err := files.Replace(path, e.Bytes(), 0o600); err != nil {
-		return err
-	}
-	if err := files.Move(path, filepath.Join(q.inbox(agent, "completed"), name)); err != nil {
-		return err
-	}
-	return files.Remove(path + ".claim")
-}
-
-// Fail moves a held handoff to failed/ with the reason beside it.
-func (q Queue) Fail(agent, name, reason string) error {
-	path := filepath.Join(q.inbox(agent, "in_process"), name)
-	if err := q.quarantine(path, q.inbox(agent, "failed"), errors.New(reason)); err != nil {
-		return err
-	}
-	return files.Remove(path + ".claim")
-}
-
 // quarantine moves whatever lies at path into dir under a name that is free, with <name>.error beside it.
 func (q Queue) quarantine(path, dir string, reason error) error {
-	name := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+	if !exists(path) {
+		return nil // done before
+	}
+	base := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
 			return '?'
 		}
 		return r
-	}, filepath.Base(path))
-	to := filepath.Join(dir, name)
+	}, strings.ToValidUTF8(strings.TrimSuffix(filepath.Base(path), Suffix), "?"))
+	base = strings.ToValidUTF8(base[:min(len(base), maxName-len(Suffix))], "")
+	to := filepath.Join(dir, base+Suffix)
 	for n := 2; exists(to); n++ {
-		to = filepath.Join(dir, fmt.Sprintf("%s.%d", name, n))
+		to = filepath.Join(dir, fmt.Sprintf("%s.%d%s", base, n, Suffix))
 	}
 	if err := files.Replace(to+".error", []byte(reason.Error()+"\n"), 0o600); err != nil {
 		return err
@@ -376,7 +160,11 @@ func list(dir string) ([]string, error) {
 	return names, nil
 }
 
+// read reads an envelope; passing tells errors that say nothing about it.
 func read(path string) (Envelope, error) {
+	if err := checkName(filepath.Base(path)); err != nil {
+		return Envelope{}, err
+	}
 	b, err := files.Read(path, MaxSize)
 	if err != nil {
 		return Envelope{}, err
@@ -384,27 +172,22 @@ func read(path string) (Envelope, error) {
 	return Parse(b)
 }
 
-func readClaim(path string) (Claim, error) {
-	var c Claim
-	b, err := files.Read(path+".claim", 4096)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil // put there by hand: its holder is nobody
-	}
-	if err != nil {
-		return c, err
-	}
-	if json.Unmarshal(b, &c) != nil {
-		return Claim{Attempt: 1}, nil // a damaged claim belongs to nobody that lives; it still counts
-	}
-	return c, nil
+func passing(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
-func writeClaim(path string, c Claim) error {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return err
+// maxName is the longest name of an envelope, in bytes: with .receipts or .claim, and as a temporary file, it must
+// stay below the 255 of a file system.
+const maxName = 200
+
+func checkName(name string) error {
+	switch {
+	case len(name) > maxName:
+		return fmt.Errorf("its name has %d bytes, at most %d are allowed", len(name), maxName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return errors.New("its name is no plain text")
 	}
-	return files.Replace(path+".claim", append(b, '\n'), 0o600)
+	return nil
 }
 
 func exists(path string) bool {

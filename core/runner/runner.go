@@ -107,6 +107,9 @@ type Runner interface {
 	// Recount reads a transcript that a killed tick left behind and says what was spent.
 	// started is false if it shows no request at all.
 	Recount(transcript io.Reader) (s Spend, started bool, err error)
+	// Describe reads a transcript and tells what happened, in order: the kinds of Event and "output", what a tool
+	// answered; texts in full length.
+	Describe(transcript io.Reader, each func(Event)) error
 }
 
 // Command is a program to be started behind the walls.

@@ -13,15 +13,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"example.com/AutoAgentProject/core/cgroup"
 	"example.com/AutoAgentProject/core/proc"
 )
 
 // process is one running tick.
 type process struct{ id proc.ID }
 
-// startTick starts a tick in a process group of its own, so that a Ctrl-C at the terminal does not reach it. It dies
-// with this process: the death signal belongs to the thread that forked, so that thread stays until the tick ended.
-func startTick(argv, env []string, ended func(exit int, tail string)) (*process, error) {
+// startTick starts a tick in the cgroup, unless that is nil, and in a process group of its own, so that a Ctrl-C at the
+// terminal does not reach it. It dies with this process: the death signal belongs to the thread that forked, so that
+// thread stays until the tick ended.
+func startTick(group *cgroup.Group, argv, env []string, ended func(exit int, tail string)) (*process, error) {
 	started := make(chan error)
 	p := &process{}
 	go func() {
@@ -33,12 +35,15 @@ func startTick(argv, env []string, ended func(exit int, tail string)) (*process,
 		cmd.Stdout, cmd.Stderr = &out, &out
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		cmd.WaitDelay = 1e9 // a grandchild that holds the pipe open must not hold us
-		if err := cmd.Start(); err != nil {
+		err := startInside(group, cmd)
+		if cmd.Process == nil {
 			started <- err
 			return
 		}
-		var err error
-		if p.id, err = proc.Of(cmd.Process.Pid); err != nil {
+		if err == nil {
+			p.id, err = proc.Of(cmd.Process.Pid)
+		}
+		if err != nil {
 			_ = cmd.Process.Kill()
 		}
 		started <- err
@@ -56,6 +61,18 @@ func startTick(argv, env []string, ended func(exit int, tail string)) (*process,
 		ended(exit, out.String())
 	}()
 	return p, <-started
+}
+
+func startInside(group *cgroup.Group, cmd *exec.Cmd) error {
+	if group == nil {
+		return cmd.Start()
+	}
+	return group.Start(cmd.SysProcAttr, func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
 }
 
 // lastBytes keeps the end of what is written to it.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"example.com/AutoAgentProject/core/cgroup"
 	"example.com/AutoAgentProject/core/engine"
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/mission"
@@ -78,9 +79,18 @@ func (s *Supervisor) finish(ctx context.Context, st *store.Store, m mission.Miss
 	ticks := s.ticks(st, m, l)
 	ended := s.endTicks(ticks, l)
 	note(engine.TicksEnded, ended)
-	proof, err := s.killAndProve(st, m, ticks, l)
+	group, err := s.leftGroup(st)
 	if err != nil {
 		return rec, fmt.Errorf("stop of %s: %w", m.ID, err)
+	}
+	proof, err := s.killAndProve(st, m, ticks, group, l)
+	if err != nil {
+		return rec, fmt.Errorf("stop of %s: %w", m.ID, err)
+	}
+	if group != nil {
+		if err := group.Close(); err != nil {
+			s.Log.Warn("the mission's cgroup", "err", err)
+		}
 	}
 	note(engine.Killed, "")
 	rec.Proof = proof
@@ -165,9 +175,17 @@ func living(ids []proc.ID) int {
 	return n
 }
 
-// killAndProve kills what is left and returns what proves that nothing is: no tick, no descendant of this process, no
-// process in the PID namespace of any cell of the mission.
-func (s *Supervisor) killAndProve(st *store.Store, m mission.Mission, ticks []proc.ID, l *loop) (string, error) {
+// killAndProve kills what is left and returns what proves that nothing is: no process in the mission's cgroup, no tick,
+// no descendant of this process, no process in the PID namespace of any cell of the mission. group is nil where there is
+// none.
+func (s *Supervisor) killAndProve(st *store.Store, m mission.Mission, ticks []proc.ID, group *cgroup.Group, l *loop) (string, error) {
+	empty := ""
+	if group != nil {
+		if err := group.Kill(); err != nil {
+			return "", err
+		}
+		empty = "the mission's cgroup is empty, "
+	}
 	cells := 0
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -209,5 +227,5 @@ func (s *Supervisor) killAndProve(st *store.Store, m mission.Mission, ticks []pr
 			cells++
 		}
 	}
-	return fmt.Sprintf("%d ticks gone, no descendant left, the PID namespaces of %d runs are gone", len(ticks), cells), nil
+	return fmt.Sprintf("%s%d ticks gone, no descendant left, the PID namespaces of %d runs are gone", empty, len(ticks), cells), nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"example.com/AutoAgentProject/core/cgroup"
 	"example.com/AutoAgentProject/core/engine"
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/journal"
@@ -37,7 +38,9 @@ type Supervisor struct {
 	Every map[mission.Role]time.Duration
 	// Grace is how long a tick may take to end its run after SIGTERM.
 	Grace time.Duration
-	Log   *slog.Logger
+	// Limits bound all processes of a mission together where this process may make a cgroup; zero: cgroup.Default.
+	Limits cgroup.Limits
+	Log    *slog.Logger
 }
 
 // Defaults of Every and Grace. Quota is cheap and bounds the overrun of the time limit.
@@ -53,6 +56,8 @@ type Owner struct {
 	Version int       `json:"version"`
 	Process proc.ID   `json:"process"`
 	Since   time.Time `json:"since"`
+	// Group is where the ticks and all that they start are found; nil: there is no cgroup.
+	Group *cgroup.Record `json:"cgroup,omitempty"`
 }
 
 func (s *Supervisor) Name() string { return Name }
@@ -95,14 +100,14 @@ func (s *Supervisor) Start(ctx context.Context, id string) (mission.Stop, error)
 	if err := becomeSubreaper(); err != nil {
 		return mission.Stop{}, err
 	}
-	self, err := proc.Self()
-	if err != nil {
-		return mission.Stop{}, err
-	}
-	if err := st.Save("supervisor.json", Owner{mission.Version, self, time.Now().UTC()}); err != nil {
-		return mission.Stop{}, err
+	if err := s.endLeft(st); err != nil {
+		return mission.Stop{}, fmt.Errorf("end what an earlier supervisor of %s left: %w", id, err)
 	}
 	l := &loop{s: s, st: st, m: m, agents: map[string]*agent{}, ended: make(chan end, len(m.Roster)), woken: make(chan string, 64)}
+	defer l.dropGroup()
+	if err := l.takeGroup(); err != nil {
+		return mission.Stop{}, err
+	}
 	if err := l.open(); err != nil {
 		l.close()
 		return mission.Stop{}, err
@@ -146,6 +151,7 @@ type loop struct {
 	s      *Supervisor
 	st     *store.Store
 	m      mission.Mission
+	group  *cgroup.Group // nil: none
 	agents map[string]*agent
 	ended  chan end
 	woken  chan string
@@ -223,14 +229,27 @@ func (l *loop) run(ctx context.Context) {
 
 func (l *loop) start(x *agent) {
 	x.woken = false
-	p, err := startTick(l.s.Command(l.m, x.Agent), l.s.Env, func(exit int, tail string) { l.ended <- end{x.Name, exit, tail} })
+	p, err := l.startIn(x)
+	if errors.Is(err, cgroup.ErrGone) { // somebody tidied up
+		if err = l.takeGroup(); err == nil {
+			p, err = l.startIn(x)
+		}
+	}
 	if err != nil {
-		l.s.Log.Error("tick", "agent", x.Name, "err", err)
-		x.failures++
-		x.due = time.Now().Add(pauseAfter(x.failures))
+		l.failed(x, "could not be started: "+err.Error())
 		return
 	}
 	x.proc = p
+}
+
+// startIn starts a tick in the mission's cgroup. The guard stays outside: agents that use up all of the group must not
+// keep it from looking. It starts nothing itself.
+func (l *loop) startIn(x *agent) (*process, error) {
+	group := l.group
+	if x.Role == mission.Quota {
+		group = nil
+	}
+	return startTick(group, l.s.Command(l.m, x.Agent), l.s.Env, func(exit int, tail string) { l.ended <- end{x.Name, exit, tail} })
 }
 
 // end takes note of a tick's end by the contract of exit statuses.
@@ -246,13 +265,18 @@ func (l *loop) end(e end) {
 		x.never = true
 		return
 	}
+	l.failed(x, fmt.Sprintf("ended badly (%s): %s", exitText(e.exit), e.tail))
+}
+
+// failed notes that a tick went wrong and puts off the agent's next one.
+func (l *loop) failed(x *agent, how string) {
 	x.failures++
 	x.due = time.Now().Add(pauseAfter(x.failures))
-	l.s.Log.Warn("tick ended badly", "agent", e.name, "exit", e.exit, "said", e.tail)
-	ev := journal.Event{At: time.Now(), Kind: journal.Repaired, Agent: e.name, Text: fmt.Sprintf("a tick of %s ended badly (%s): %s", e.name, exitText(e.exit), e.tail)}
+	l.s.Log.Warn("tick", "agent", x.Name, "how", how)
+	ev := journal.Event{At: time.Now(), Kind: journal.Repaired, Agent: x.Name, Text: fmt.Sprintf("a tick of %s %s", x.Name, how)}
 	if x.failures == 5 {
-		ev.Level, ev.Incident = journal.Blocker, "ticks-"+e.name
-		ev.Text = fmt.Sprintf("five ticks of %s in a row ended badly, the last one (%s): %s", e.name, exitText(e.exit), e.tail)
+		ev.Level, ev.Incident = journal.Blocker, "ticks-"+x.Name
+		ev.Text = fmt.Sprintf("five ticks of %s in a row went wrong, the last one %s", x.Name, how)
 	}
 	if err := l.st.Journal().Add(ev); err != nil {
 		l.s.Log.Warn("journal", "err", err)

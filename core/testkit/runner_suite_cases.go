@@ -291,6 +291,13 @@ func runnerTextCases() []runnerCase {
 			if _, started, err := s.runner.Recount(strings.NewReader("")); started || err != nil {
 				s.t.Errorf("an empty transcript: %v, %v", started, err)
 			}
+			var kinds []string
+			if err := s.runner.Describe(strings.NewReader(whole), func(e runner.Event) { kinds = append(kinds, e.Kind) }); err != nil {
+				s.t.Error(err)
+			}
+			if want := []string{"start", "tool", "output", "text", "result"}; !slices.Equal(kinds, want) {
+				s.t.Errorf("described as %v, want %v", kinds, want)
+			}
 		}},
 	}
 	for _, start := range []string{"/cost", "/clear\nand more", "-h", "--help", "!ls", "#note", "@/etc/passwd", " \n/x \u202e😀\x1b[0m"} {

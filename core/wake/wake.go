@@ -15,8 +15,11 @@ import (
 // Send writes one byte to the socket at path. Nobody listening, or a full queue (it will wake up anyway), is no error.
 func Send(path string) error {
 	short, done, err := shorten(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("wake %s: %w", path, err)
 	}
 	defer done()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -47,7 +50,11 @@ func Listen(path string) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	return c, os.Chmod(path, 0o600)
+	if err := os.Chmod(path, 0o600); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // shorten gives a name for path that fits into the 108 bytes of a socket address, through an open folder.
@@ -56,9 +63,6 @@ func shorten(path string) (string, func(), error) {
 		return path, func() {}, nil
 	}
 	d, err := os.Open(filepath.Dir(path))
-	if errors.Is(err, os.ErrNotExist) {
-		return path[:99], func() {}, nil // does not exist either
-	}
 	if err != nil {
 		return "", nil, err
 	}

@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/AutoAgentProject/core/cell"
 	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/runner"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/usererr"
 )
@@ -23,7 +25,7 @@ func (c *cli) transcriptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "transcript <id> [run]",
 		Short: "Show what an agent was told and what it answered in one run",
-		Long: "Show one run: the prompt, and the program's output line by line as it came. The beginning of a run's id is enough;\n" +
+		Long: "Show one run: the prompt, and what the model said and did. The beginning of a run's id is enough;\n" +
 			"\"last\" is the latest run of the mission. With --json: the raw stream alone. Without a run: the list of them.",
 		Example: "  AutoAgentProject transcript my-site\n  AutoAgentProject transcript my-site last",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +51,7 @@ func (c *cli) transcriptCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printTranscript(r.dir)
+			return c.printTranscript(m, r.dir)
 		},
 	}
 }
@@ -117,7 +119,10 @@ func oneRun(id string, runs []runRecord, asked string) (runRecord, error) {
 	return runRecord{}, usererr.New(usererr.Usage, hint, "%d runs begin with %s", len(runs), asked)
 }
 
-func (c *cli) printTranscript(dir string) error {
+// maxToolOutput is how much of a tool's answer is shown, in characters.
+const maxToolOutput = 2000
+
+func (c *cli) printTranscript(m mission.Mission, dir string) error {
 	if !c.json {
 		for _, name := range []string{"run.json", "prompt.md"} {
 			b, err := os.ReadFile(filepath.Join(dir, name))
@@ -127,7 +132,7 @@ func (c *cli) printTranscript(dir string) error {
 			c.say("== %s", name)
 			c.say("%s", strings.TrimRight(string(b), "\n"))
 		}
-		c.say("== stream.jsonl")
+		c.say("== what happened")
 	}
 	f, err := os.Open(filepath.Join(dir, "stream.jsonl"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +146,13 @@ func (c *cli) printTranscript(dir string) error {
 		_, err := io.Copy(c.env.Stdout, f)
 		return err
 	}
-	return c.copyLines(f)
+	return newRunner(m.Program, m.Path, cell.Launcher{}).Describe(f, func(e runner.Event) {
+		text := strings.TrimRight(e.Text, "\n")
+		if e.Kind == "output" {
+			text = cutRunes(text, maxToolOutput)
+		}
+		c.say("%-8s %s", e.Kind, strings.ReplaceAll(text, "\n", "\n         "))
+	})
 }
 
 // printJSONLine answers with one JSON object on one line.

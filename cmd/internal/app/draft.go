@@ -237,7 +237,7 @@ func (d *draft) fixEngine(o startOptions) error {
 			return usererr.New(usererr.Usage, "leave them out", "--user and --system belong to --engine systemd")
 		}
 		d.mission.Engine = supervisor.Name
-		d.engineSentence = "embedded: this process ticks until the mission ends; limits are per process, no cgroup bounds the whole"
+		d.engineSentence = "embedded: this process ticks until the mission ends; " + new(supervisor.Supervisor).Bound()
 		return nil
 	case "systemd":
 		return usererr.New(usererr.Environment, "use --engine embedded", "this version has no systemd engine")

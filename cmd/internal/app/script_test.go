@@ -50,6 +50,7 @@ func TestScript(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
+		Deadline:            time.Now().Add(3 * time.Minute),
 		Setup:               newHome,
 		Condition: func(name string) (bool, error) {
 			if name == "root" {
@@ -96,7 +97,7 @@ func needs(ts *testscript.TestScript, _ bool, args []string) {
 		case os.Getenv("CI") == "true":
 			ts.Fatalf("THIS TEST NEEDS %s", name)
 		default:
-			ts.Value("t").(testscript.T).Skip(fmt.Sprintf("THIS TEST NEEDS %s AND DID NOT RUN", name))
+			ts.Value("t").(testscript.T).Skip(fmt.Sprintf("THIS TEST NEEDS %s AND DID NOT RUN TO ITS END", name))
 		}
 	}
 }
@@ -128,6 +129,10 @@ func starts(ts *testscript.TestScript, neg bool, args []string) {
 	all := []string{args[0], "AutoAgentProject", "start"}
 	if os.Geteuid() == 0 {
 		all = append(all, "--run-as", "root")
+	}
+	if args[0] != "0" { // should it start after all, it must not ask anybody
+		ts.Setenv("AUTOAGENT_UPSTREAM", "http://127.0.0.1:9")
+		defer ts.Setenv("AUTOAGENT_UPSTREAM", "")
 	}
 	exits(ts, false, append(all, args[1:]...))
 }

@@ -1,0 +1,237 @@
+package queue
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/proc"
+)
+
+// MaxAttempts is how many ticks may die over one handoff before it goes to failed/.
+const MaxAttempts = 3
+
+// Claim is <envelope>.claim beside a file in in_process: who holds it, and the how-manieth try this is.
+type Claim struct {
+	Owner   proc.ID   `json:"owner"`
+	Attempt int       `json:"attempt"`
+	At      time.Time `json:"at"`
+}
+
+// Held is a handoff in the hands of its agent.
+type Held struct {
+	Name     string
+	Envelope Envelope
+	Claim    Claim
+}
+
+// ErrBusy means that a living process holds the agent's work.
+var ErrBusy = errors.New("another tick holds it")
+
+// Claim takes the agent's next work for owner: what lies in in_process first, with one attempt more, else the first of
+// new/ by name. Malformed files and handoffs whose third holder died go to failed/, once; they are returned in dead.
+// held is nil if there is nothing to do. The caller holds the agent's lock.
+func (q Queue) Claim(agent string, owner proc.ID, now time.Time) (held *Held, dead []string, err error) {
+	names, err := list(q.inbox(agent, "in_process"))
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := q.sweepClaims(agent, names); err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		held, err := q.resume(agent, name, owner, now)
+		if err != nil || held != nil {
+			return held, dead, err
+		}
+		dead = append(dead, name)
+	}
+	names, err = list(q.inbox(agent, "new"))
+	if err != nil {
+		return nil, dead, err
+	}
+	for _, name := range names {
+		held, bad, err := q.take(agent, name, owner, now)
+		if err != nil || held != nil {
+			return held, dead, err
+		}
+		if bad {
+			dead = append(dead, name)
+		}
+	}
+	return nil, dead, nil
+}
+
+// resume claims what lies in in_process; nil without an error means that it went to failed/.
+func (q Queue) resume(agent, name string, owner proc.ID, now time.Time) (*Held, error) {
+	path := filepath.Join(q.inbox(agent, "in_process"), name)
+	e, bad := read(path)
+	if passing(bad) {
+		return nil, bad
+	}
+	if bad != nil {
+		return nil, q.Fail(agent, name, bad.Error())
+	}
+	c, err := readClaim(path, now)
+	if err != nil {
+		return nil, err
+	}
+	if c.Owner != owner {
+		if alive, err := c.Owner.Alive(); err != nil || alive {
+			return nil, fmt.Errorf("claim %s: %w", name, errors.Join(ErrBusy, err))
+		}
+		c = Claim{Owner: owner, Attempt: c.Attempt + 1, At: now.UTC()}
+	}
+	if c.Attempt > MaxAttempts {
+		return nil, q.Fail(agent, name, fmt.Sprintf("%d ticks died over it", MaxAttempts))
+	}
+	if err := writeClaim(path, c); err != nil {
+		return nil, err
+	}
+	if e.Get("dequeued_at") == "" { // its tick died right after the move
+		e.Set("dequeued_at", instant(now))
+		if err := files.Replace(path, e.Bytes(), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return &Held{name, e, c}, nil
+}
+
+// take claims what lies in new/; bad means that it went to failed/. Neither: somebody else took it.
+func (q Queue) take(agent, name string, owner proc.ID, now time.Time) (held *Held, bad bool, err error) {
+	from := filepath.Join(q.inbox(agent, "new"), name)
+	to := filepath.Join(q.inbox(agent, "in_process"), name)
+	e, err := read(from)
+	if errors.Is(err, fs.ErrNotExist) && !exists(from) {
+		return nil, false, nil
+	}
+	if passing(err) {
+		return nil, false, err
+	}
+	if err == nil && !e.isFor(agent) {
+		err = fmt.Errorf("it is addressed to %q", e.Get("recipient"))
+	}
+	if err != nil {
+		return nil, true, q.quarantine(from, q.inbox(agent, "failed"), err)
+	}
+	c := Claim{Owner: owner, Attempt: 1, At: now.UTC()}
+	if err := writeClaim(to, c); err != nil { // before the move: nothing lies in in_process without its claim
+		return nil, false, err
+	}
+	if err := files.Move(from, to); err != nil {
+		return nil, false, err
+	}
+	e.Set("dequeued_at", instant(now))
+	if err := files.Replace(to, e.Bytes(), 0o600); err != nil {
+		return nil, false, err
+	}
+	return &Held{name, e, c}, false, nil
+}
+
+// isFor says whether a delivered copy is the agent's. One that was put there by hand may lack the recipient.
+func (e Envelope) isFor(agent string) bool {
+	if r := e.Get("recipient"); r != "" {
+		return r == agent
+	}
+	return slices.Contains(e.Recipients(), agent)
+}
+
+// Release lets go of a held handoff in good order: it stays in in_process, is resumed first, and no attempt is counted.
+func (q Queue) Release(agent, name string) error {
+	path := filepath.Join(q.inbox(agent, "in_process"), name)
+	if !exists(path) {
+		return nil
+	}
+	c, err := readClaim(path, time.Now())
+	if err != nil || c.Owner == (proc.ID{}) {
+		return err
+	}
+	c.Owner = proc.ID{}
+	c.Attempt = max(c.Attempt-1, 0)
+	return writeClaim(path, c)
+}
+
+// Complete moves a held handoff to completed/. Repeating it is harmless.
+func (q Queue) Complete(agent, name string, now time.Time) error {
+	path := filepath.Join(q.inbox(agent, "in_process"), name)
+	e, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return files.Remove(path + ".claim")
+	}
+	if err != nil {
+		return err
+	}
+	e.Set("completed_at", instant(now))
+	if err := files.Replace(path, e.Bytes(), 0o600); err != nil {
+		return err
+	}
+	err = files.Move(path, filepath.Join(q.inbox(agent, "completed"), name))
+	if errors.Is(err, files.ErrExists) { // a copy put there by hand: its work is done, and it must not be resumed for ever
+		return q.Fail(agent, name, "completed/ holds one of this name already")
+	}
+	if err != nil {
+		return err
+	}
+	return files.Remove(path + ".claim")
+}
+
+// Fail moves a held handoff to failed/ with the reason beside it. Repeating it is harmless.
+func (q Queue) Fail(agent, name, reason string) error {
+	path := filepath.Join(q.inbox(agent, "in_process"), name)
+	if err := q.quarantine(path, q.inbox(agent, "failed"), errors.New(reason)); err != nil {
+		return err
+	}
+	return files.Remove(path + ".claim")
+}
+
+// sweepClaims removes claims that a tick left when it died before or after the move of their handoff.
+func (q Queue) sweepClaims(agent string, held []string) error {
+	dir := q.inbox(agent, "in_process")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name, isClaim := strings.CutSuffix(e.Name(), ".claim")
+		if !isClaim || !strings.HasSuffix(name, Suffix) || slices.Contains(held, name) {
+			continue
+		}
+		if err := files.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readClaim reads the claim beside a held handoff. A damaged one belongs to nobody that lives; it is set aside, and
+// counts as one attempt.
+func readClaim(path string, now time.Time) (Claim, error) {
+	var c Claim
+	b, err := files.Read(path+".claim", 4096)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil // put there by hand: its holder is nobody
+	}
+	if passing(err) {
+		return c, err
+	}
+	if err == nil && json.Unmarshal(b, &c) == nil {
+		return c, nil
+	}
+	_, err = files.SetAside(path+".claim", now)
+	return Claim{Attempt: 1}, err
+}
+
+func writeClaim(path string, c Claim) error {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return files.Replace(path+".claim", append(b, '\n'), 0o600)
+}

@@ -1,0 +1,83 @@
+//go:build testonly
+
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// killed runs a child that dies at its n-th step on the disk; false: it came to its end before.
+func killed(t *testing.T, does string, q Queue, n int) bool {
+	t.Helper()
+	out, err := child(t.Context(), does, q, fmt.Sprintf("AUTOAGENT_TESTONLY_KILL=%d", n)).CombinedOutput()
+	if err == nil {
+		return false
+	}
+	var e *exec.ExitError
+	if !errors.As(err, &e) || e.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("%s at step %d: %v: %s", does, n, err, out)
+	}
+	return true
+}
+
+// TestKilledAtEachStep kills a session at each of its steps, once and twice, and lets the next tick finish it.
+func TestKilledAtEachStep(t *testing.T) {
+	last := 0
+	for n := 1; ; n++ {
+		for deaths := 1; deaths < MaxAttempts; deaths++ {
+			q := fresh(t)
+			for range deaths {
+				if killed(t, "session", q, n) {
+					last = n
+				}
+			}
+			ok(t, session(q))
+			ended(t, fmt.Sprintf("killed at step %d, %d times", n, deaths), q)
+		}
+		if last < n {
+			break
+		}
+	}
+	if last < 40 {
+		t.Errorf("a session has %d steps only", last)
+	}
+}
+
+// TestKilledWhileBurying does the same with what goes to failed/.
+func TestKilledWhileBurying(t *testing.T) {
+	last := 0
+	for n := 1; ; n++ {
+		q := fresh(t)
+		graves(t, q)
+		if !killed(t, "bury", q, n) {
+			break
+		}
+		last = n
+		ok(t, bury(q))
+		buried(t, fmt.Sprintf("killed at step %d", n), q)
+	}
+	if last < 8 {
+		t.Errorf("burying has %d steps only", last)
+	}
+}
+
+// TestStepsThatFail lets each kind of step fail for one recipient's folder; the next tick finishes.
+func TestStepsThatFail(t *testing.T) {
+	for _, step := range []string{"publish", "publish-link", "published", "replace", "replace-rename", "replaced", "move", "moved", "remove"} {
+		for _, where := range []string{"coder/inbox", "reviewer/inbox", "manager/outbox"} {
+			for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EIO, syscall.EACCES} {
+				q := fresh(t)
+				out, err := child(t.Context(), "session", q, fmt.Sprintf("AUTOAGENT_TESTONLY_FAIL=%s:%s:%d", step, where, errno)).CombinedOutput()
+				if fails := step != "remove" || where != "manager/outbox"; (err != nil) != fails {
+					t.Errorf("%s in %s: %v: %s", step, where, err, out)
+				}
+				ok(t, session(q))
+				ended(t, fmt.Sprintf("%s failed in %s", step, where), q)
+			}
+		}
+	}
+}
