@@ -106,8 +106,9 @@ func (g *Group) Start(attr *syscall.SysProcAttr, start func() (pid int, err erro
 	runtime.LockOSThread()
 	var entered, later []place
 	for _, p := range g.places {
-		var err error
+		err := p.hold()
 		switch {
+		case err != nil:
 		case !p.V2: // a child is born where the thread is that forks, and v1 lets single threads move
 			if err = enter(filepath.Join(p.Path, "tasks"), unix.Gettid()); err == nil {
 				entered = append(entered, p)

@@ -34,7 +34,7 @@ func newBase(h hierarchy) base {
 // makeV2 makes the group below this process's own. lacks says which of the wanted limits it could not get.
 func (h hierarchy) makeV2(name string, wanted []control) (p place, lacks, err error) {
 	b := newBase(h)
-	if _, err := os.Stat("/run/systemd/system"); err == nil {
+	if systemdRules() {
 		if err := delegated(b.dir, h.mount); err != nil {
 			return p, nil, err
 		}
@@ -89,7 +89,11 @@ func (b *base) enable(set []control) error {
 			return err
 		}
 		if slices.ContainsFunc(pids, func(pid int) bool { return pid != os.Getpid() }) {
-			return errors.New("other processes are in this process's cgroup")
+			err := errors.New("other processes are in this process's cgroup")
+			if systemdRules() {
+				err = fmt.Errorf("%w; %s starts a program in one of its own", err, delegatingCommand())
+			}
+			return err
 		}
 		if len(pids) > 0 {
 			if err := b.moveOut(); err != nil {
@@ -103,6 +107,29 @@ func (b *base) enable(set []control) error {
 			return fmt.Errorf("turn on the %s controller: %w", c.name, err)
 		}
 		b.enabled = append(b.enabled, c.name)
+	}
+	return nil
+}
+
+// hold puts the limits back where a manager of cgroups, which thinks that all of them are its own, took them away.
+func (p place) hold() error {
+	_, lost := split(p.set, func(c control) bool {
+		_, ok := limit(filepath.Join(p.Path, c.settings(p.V2)[0].file))
+		return ok
+	})
+	if len(lost) == 0 {
+		return nil
+	}
+	if p.V2 {
+		b := p.base
+		if err := b.enable(lost); err != nil {
+			return err
+		}
+	}
+	for _, c := range lost {
+		if err := c.apply(p.Place); err != nil {
+			return fmt.Errorf("put the limits of a cgroup back: %w", gone(err))
+		}
 	}
 	return nil
 }
@@ -145,8 +172,10 @@ func (b *base) restore() {
 	}
 }
 
-// delegated says whether groups may be made below dir where systemd rules: it takes back what it did not give away.
+// delegated says whether groups may be made below dir where systemd rules: it takes back what it did not give away. The
+// system's manager marks what it gave away; a user's manager does so only in new versions, so there hold has to do.
 func delegated(dir, mount string) error {
+	unit := ""
 	for ; dir != mount && dir != "/"; dir = filepath.Dir(dir) {
 		name := filepath.Base(dir)
 		switch filepath.Ext(name) {
@@ -154,19 +183,36 @@ func delegated(dir, mount string) error {
 		default:
 			continue
 		}
+		if unit != "" {
+			if strings.HasPrefix(name, "user@") {
+				return nil
+			}
+			continue
+		}
+		unit = name
 		for _, attr := range []string{"user.delegate", "trusted.delegate"} {
 			value := make([]byte, 8)
 			if n, err := unix.Getxattr(dir, attr, value); err == nil && string(value[:n]) == "1" {
 				return nil
 			}
 		}
-		as := "--user "
-		if os.Geteuid() == 0 {
-			as = ""
-		}
-		return fmt.Errorf("systemd lets nobody make cgroups in %s; a program started with systemd-run %s--scope -p Delegate=yes may", name, as)
 	}
-	return errors.New("systemd lets nobody make cgroups where this process is")
+	if unit == "" {
+		return errors.New("systemd lets nobody make cgroups where this process is")
+	}
+	return fmt.Errorf("systemd lets nobody make cgroups in %s; %s starts a program where it may", unit, delegatingCommand())
+}
+
+func systemdRules() bool {
+	_, err := os.Stat("/run/systemd/system")
+	return err == nil
+}
+
+func delegatingCommand() string {
+	if os.Geteuid() == 0 {
+		return "systemd-run --scope -p Delegate=yes"
+	}
+	return "systemd-run --user --scope -p Delegate=yes"
 }
 
 // lock keeps others from changing the same group meanwhile; a dead one's lock is free.

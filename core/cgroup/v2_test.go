@@ -145,6 +145,15 @@ func delegatedRole(args []string) error {
 	if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", cmd.Process.Pid)); !strings.Contains(string(b), "/one\n") {
 		check(false, "the child is at %s", b)
 	}
+	for _, c := range want { // as a manager of cgroups does that gave nothing away
+		check(write(filepath.Join(dir, "cgroup.subtree_control"), "-"+c.name) == nil, "take %s away", c.name)
+	}
+	check(len(one.Bounds()) == 0, "taken away: bounds %q", one.Bounds())
+	if err := one.Start(&syscall.SysProcAttr{}, func() (int, error) { return os.Getpid(), nil }); err != nil {
+		return err
+	}
+	check(len(one.Bounds()) == len(want), "put back: bounds %q, want %d", one.Bounds(), len(want))
+	check(two.places[len(two.places)-1].hold() == nil && len(two.Bounds()) == len(want), "put back for the other one: bounds %q", two.Bounds())
 	check(one.Kill() == nil, "kill")
 	_ = cmd.Wait()
 	check(one.Close() == nil, "close one")
@@ -185,7 +194,7 @@ func crowdedRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	if g.lacks != "other processes are in this process's cgroup" || len(g.Bounds()) > 0 {
+	if !strings.HasPrefix(g.lacks, "other processes are in this process's cgroup") || len(g.Bounds()) > 0 {
 		return fmt.Errorf("bounds %q, lacks %q", g.Bounds(), g.lacks)
 	}
 	on, err := words(filepath.Join(args[0], "cgroup.subtree_control"))
@@ -217,6 +226,17 @@ func TestSystemdsMark(t *testing.T) {
 	mount := filepath.Dir(dir)
 	if err := delegated(below, mount); err == nil || !strings.Contains(err.Error(), "a.scope") {
 		t.Errorf("not given away: %v", err)
+	}
+	manager := filepath.Join(dir, "user@7.service")
+	user := filepath.Join(manager, "app.slice", "b.scope")
+	if err := os.MkdirAll(user, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := delegated(user, mount); err != nil {
+		t.Errorf("below a user's manager: %v", err)
+	}
+	if err := delegated(manager, mount); err == nil {
+		t.Error("a user's manager itself counts as given away")
 	}
 	if err := delegated(dir, mount); err == nil {
 		t.Error("no unit at all counts as given away")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/journal"
@@ -56,7 +57,7 @@ func (s *Store) LastGoodState() (State, error) {
 }
 
 // ChangeState changes state.json under the mission's lock. A bad one is set aside, rebuilt from the agents' own
-// details, and told in the journal.
+// details, and told in the journal; so is one that is gone, since a tick may have died while it did that.
 func (s *Store) ChangeState(ctx context.Context, now time.Time, change func(*State)) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -65,20 +66,28 @@ func (s *Store) ChangeState(ctx context.Context, now time.Time, change func(*Sta
 	defer unlock()
 	path := s.file("state.json")
 	st, err := s.State()
-	if err != nil {
+	tell := ""
+	switch {
+	case err != nil:
 		aside, aerr := files.SetAside(path, now)
 		if aerr != nil {
 			return errors.Join(err, aerr)
 		}
 		st = s.rebuild()
-		if err := s.Journal().Add(journal.Event{At: now, Kind: journal.StateSetAside, Level: journal.Milestone,
-			Text: fmt.Sprintf("state.json could not be read; it was kept as %s and rebuilt", filepath.Base(aside))}); err != nil {
-			return err
+		tell = fmt.Sprintf("state.json could not be read; it was kept as %s and rebuilt", filepath.Base(aside))
+	case !exists(path):
+		if st = s.rebuild(); st.Generation > 0 {
+			tell = "state.json was gone; it was rebuilt"
 		}
-	} else {
+	default:
 		_ = os.Remove(s.file(".state.good"))
 		if os.Link(path, s.file(".state.good")) == nil {
 			_ = os.Rename(s.file(".state.good"), s.file("state.good.json"))
+		}
+	}
+	if tell != "" {
+		if err := s.Journal().Add(journal.Event{At: now, Kind: journal.StateSetAside, Level: journal.Milestone, Text: tell}); err != nil {
+			return err
 		}
 	}
 	change(&st)
@@ -143,7 +152,7 @@ func (s *Store) rebuild() State {
 }
 
 func oneLine(s string) string {
-	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), unicode.IsControl), " ")
 	if r := []rune(s); len(r) > 200 {
 		s = string(r[:199]) + "…"
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -45,37 +44,59 @@ func (s *Store) Stopped() (*mission.Stop, error) {
 // Stop sets the tombstone. The first one wins: made is false if there is one already. It takes no lock, and it needs
 // no free space: the prepared file is claimed by a rename, overwritten in place and renamed to stop.json.
 func (s *Store) Stop(t mission.Stop) (made bool, err error) {
-	t.Version, t.At = mission.Version, t.At.UTC()
-	if len(t.Reason) > 1000 {
-		t.Reason = strings.ToValidUTF8(t.Reason[:1000], "") + "…"
-	}
-	body, err := json.Marshal(t)
-	if err != nil || len(body) >= tombstoneSize {
-		return false, fmt.Errorf("tombstone: %d bytes: %w", len(body), err)
+	body, err := tombstone(t)
+	if err != nil {
+		return false, err
 	}
 	final := s.file("stop.json")
-	if _, err := os.Lstat(final); err == nil {
+	if exists(final) {
 		return false, nil
 	}
 	mine := s.file(fmt.Sprintf("stop.%d-%d", os.Getpid(), time.Now().UnixNano()))
-	if err := s.claimPrepared(mine); err != nil {
-		if err := os.WriteFile(mine, nil, 0o600); err != nil { // no prepared file is left
-			return false, fmt.Errorf("tombstone: %w", err)
-		}
+	claimed := s.claimPrepared(mine) == nil
+	if !claimed { // no prepared file is left
+		err = os.WriteFile(mine, nil, 0o600)
 	}
-	if err := overwrite(mine, append(body, bytes.Repeat([]byte{' '}, tombstoneSize-len(body))...)); err != nil {
-		return false, fmt.Errorf("tombstone: %w", err)
+	if err == nil {
+		err = overwrite(mine, body)
 	}
-	err = unix.Renameat2(unix.AT_FDCWD, mine, unix.AT_FDCWD, final, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EEXIST) {
-		os.Remove(mine)
+	if err == nil {
+		err = unix.Renameat2(unix.AT_FDCWD, mine, unix.AT_FDCWD, final, unix.RENAME_NOREPLACE)
+	}
+	if err == nil {
+		_ = files.SyncDir(s.Dir()) // already in force for everybody; a full disk must not turn it into a failure
+		return true, nil
+	}
+	if claimed && !errors.Is(err, unix.EEXIST) {
+		_ = os.Rename(mine, s.file("stop.prepared")) // for the next try
+	} else {
+		_ = os.Remove(mine)
+	}
+	if exists(final) { // somebody else was faster
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("tombstone: %w", err)
+	return false, fmt.Errorf("tombstone: %w", err)
+}
+
+// tombstone is the content of stop.json, at its full size. A reason that does not fit is cut: it never prevents a stop.
+func tombstone(t mission.Stop) ([]byte, error) {
+	t.Version, t.At = mission.Version, t.At.UTC()
+	t.Reason = strings.ToValidUTF8(t.Reason, "\uFFFD")
+	for limit := 1000; ; limit /= 2 {
+		if len(t.Reason) > limit {
+			t.Reason = strings.ToValidUTF8(t.Reason[:limit], "") + "…"
+		}
+		body, err := json.Marshal(t)
+		if err != nil {
+			return nil, fmt.Errorf("tombstone: %w", err)
+		}
+		if pad := tombstoneSize - len(body); pad >= 0 {
+			return append(body, bytes.Repeat([]byte{' '}, pad)...), nil
+		}
+		if limit == 0 {
+			return nil, fmt.Errorf("tombstone: %d bytes without a reason", len(body))
+		}
 	}
-	_ = files.SyncDir(s.Dir()) // already in force for everybody; a full disk must not turn it into a failure
-	return true, nil
 }
 
 // claimPrepared takes the prepared file, or one that a stopper who died left behind.
@@ -83,15 +104,26 @@ func (s *Store) claimPrepared(mine string) error {
 	if err := os.Rename(s.file("stop.prepared"), mine); err == nil {
 		return nil
 	}
-	left, _ := filepath.Glob(s.file("stop.[0-9]*-*"))
-	for _, f := range left {
+	entries, err := os.ReadDir(s.Dir())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
 		var pid int
-		fmt.Sscanf(filepath.Base(f), "stop.%d-", &pid)
-		if pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH) && os.Rename(f, mine) == nil {
+		var at int64
+		if n, _ := fmt.Sscanf(e.Name(), "stop.%d-%d", &pid, &at); n < 2 || pid <= 0 {
+			continue
+		}
+		if errors.Is(unix.Kill(pid, 0), unix.ESRCH) && os.Rename(s.file(e.Name()), mine) == nil {
 			return nil
 		}
 	}
 	return fs.ErrNotExist
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 func overwrite(path string, data []byte) error {
