@@ -7,6 +7,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // bounds tells what bounds a cell that this process starts: the cgroup where one does, else the resource limits.
@@ -27,8 +29,17 @@ func bounds(l Limits) []string {
 		}
 	}
 	return []string{processes, memory,
-		fmt.Sprintf("open files: %d for each process (resource limit)", l.OpenFiles),
+		fmt.Sprintf("open files: %d for each process (resource limit)", min(l.OpenFiles, hardLimit(unix.RLIMIT_NOFILE))),
 		fmt.Sprintf("file size: %d MiB (resource limit)", l.FileBytes>>20)}
+}
+
+// hardLimit is what this process itself may not pass.
+func hardLimit(resource int) uint64 {
+	var r unix.Rlimit
+	if unix.Getrlimit(resource, &r) != nil {
+		return NoLimit
+	}
+	return r.Max
 }
 
 // cgroup2 finds where the cgroup2 tree is mounted and this process's group in it. There may be several mounts of other

@@ -15,6 +15,11 @@ var (
 	ErrNotRegular = errors.New("not a regular file")
 )
 
+// Passing says whether an error of Read comes from a limit of this process or machine: it says nothing about the file.
+func Passing(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
+}
+
 // Read returns the content of a regular file of at most max bytes. A last element that is a symbolic link, a FIFO,
 // a device or a folder is refused without being opened for real.
 func Read(path string, max int64) ([]byte, error) {

@@ -18,7 +18,7 @@ import (
 )
 
 // imported is the ref under which a folder's import is built; it stays as the record of what the mission began with.
-const imported = "refs/autoagent/import"
+const imported = "refs/autoagent-import"
 
 // ImportFolder makes one commit of all files of a plain folder and lets main begin with it: ignored ones too, without
 // anything called .git, contents byte for byte. The folder is only read. Importing the same again changes nothing.

@@ -25,7 +25,7 @@ func TestImportFolder(t *testing.T) {
 	before := listing(t, filepath.Join(dir, "sub"))
 	want := map[string]string{"a": "a", ".gitignore": "secret\n", "secret": "s", "empty": "", "sub/f": "f", "lib/g": "g"}
 
-	write(t, r.Dir, "refs/autoagent/import.lock", "", "refs/heads/main.lock", "") // of a git that was killed
+	write(t, r.Dir, "refs/autoagent-import.lock", "", "refs/heads/main.lock", "") // of a git that was killed
 	commit := must(r.ImportFolder(ctx, dir))
 	sameTree(t, checkedOut(t, r, commit), want)
 	if got := must(r.Resolve(ctx, Main)); got != commit {

@@ -1,4 +1,4 @@
-// Package guard is the tick of quota: once a minute it adds up money and time, tells the thresholds once each, and sets
+// Package guard is the tick of quota: every few moments it adds up money and time, tells the thresholds once each, and sets
 // the tombstone when either is used up. It never calls a model and opens nothing that a cell can write.
 package guard
 
@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
+	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
@@ -51,19 +53,21 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 	m := g.Mission
 	book, err := g.Store.Ledger().Read()
 	if err != nil {
-		g.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "ledger", Text: "the ledger cannot be read, no run is started: " + err.Error()})
 		return tick.Idle, err
 	}
+	if _, err := g.Store.Plan(); err != nil {
+		return tick.Idle, err
+	}
+	var errs []error // what cannot be read or written delays no stop
 	left, limited, err := g.time(ctx)
-	if err != nil {
-		return tick.Idle, err
-	}
-	var said Said
-	if err := g.Store.Load("quota.json", &said); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return tick.Idle, err
-	}
+	errs = append(errs, err)
+	said, err := g.said()
+	errs = append(errs, err)
 	used := book.Used.N
 	a := Decide(m.Budget, used, said.Threshold, left, limited)
+	if a.Stop != "" {
+		errs = append(errs, g.Stop(a.Stop, a.Reason))
+	}
 	if a.Say > 0 {
 		level := journal.Milestone
 		if a.Say >= 80 {
@@ -71,9 +75,7 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 		}
 		g.Event(journal.Event{Kind: journal.BudgetCrossed, Level: level, Incident: fmt.Sprintf("budget-%d", a.Say),
 			Text: fmt.Sprintf("%d%% of the budget is used: %s of %s", a.Say, money.Amount{Unit: m.Budget.Unit, N: used}, m.Budget)})
-		if err := g.Store.Save("quota.json", Said{mission.Version, a.Said}); err != nil {
-			return tick.Idle, err
-		}
+		errs = append(errs, g.Store.Save("quota.json", Said{mission.Version, a.Said}))
 	}
 	line := fmt.Sprintf("%s of %s used", money.Amount{Unit: m.Budget.Unit, N: used}, m.Budget)
 	if limited {
@@ -81,27 +83,41 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 	}
 	g.Line(ctx, "idle", "", "", "%s", line)
 	if a.Stop != "" {
-		return tick.Over, g.Stop(a.Stop, a.Reason)
+		return tick.Over, errors.Join(errs...)
 	}
-	return tick.Idle, nil
+	return tick.Idle, errors.Join(errs...)
 }
 
-// time advances the mission's clock and says how long it may still run.
+// said reads what was told. A file that cannot be read is set aside: at worst a threshold is told again.
+func (g Guard) said() (Said, error) {
+	var said Said
+	err := g.Store.Load("quota.json", &said)
+	if errors.Is(err, fs.ErrNotExist) {
+		return said, nil
+	}
+	if err != nil {
+		g.Log.Warn("quota.json", "err", err)
+		_, err := files.SetAside(filepath.Join(g.Store.Dir(), "quota.json"), g.Now())
+		return Said{}, err
+	}
+	return said, nil
+}
+
+// time advances the mission's clock and says how long it may still run. Where the clock cannot be read, only the
+// absolute end limits; where it cannot be written, it is right all the same.
 func (g Guard) time(ctx context.Context) (left time.Duration, limited bool, err error) {
 	boot, err := proc.Boot()
 	if err != nil {
 		return 0, false, err
 	}
-	pauses, err := g.Store.Pauses(g.Now())
-	if err != nil {
-		return 0, false, err
-	}
+	pauses, perr := g.Store.Pauses(g.Now())
+	m := g.Mission
 	c, err := g.Store.Clock(ctx, func(c mission.Clock) mission.Clock {
 		return c.Advance(boot, proc.Mono(), g.Now(), len(pauses) > 0)
 	})
-	if err != nil {
-		return 0, false, err
+	if c.Version == 0 {
+		m.MaxRun = 0
 	}
-	left, limited = mission.TimeLeft(g.Mission, c, g.Now())
-	return left, limited, nil
+	left, limited = mission.TimeLeft(m, c, g.Now())
+	return left, limited, errors.Join(perr, err)
 }

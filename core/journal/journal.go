@@ -44,7 +44,6 @@ const (
 	Unpaused        = "unpaused"
 	Repaired        = "repaired"
 	StateSetAside   = "state_set_aside"
-	MissionHalted   = "mission_halted"
 	MissionStopped  = "mission_stopped"
 	MissionFinished = "mission_finished"
 	Unreported      = "unpriced_model"
@@ -62,6 +61,9 @@ type Event struct {
 	Text    string    `json:"text"` // one sentence for a person
 	// Incident names a condition that can be noticed many times; a blocker is told once per incident.
 	Incident string `json:"incident,omitempty"`
+
+	// Offset is where the event's line begins in the file; only Read sets it.
+	Offset int64 `json:"-"`
 }
 
 // Journal is one mission's events.
@@ -105,8 +107,8 @@ func (j Journal) Read(offset int64) (events []Event, next int64, bad int, err er
 		if err != nil {
 			return events, next, bad, err
 		}
+		e := Event{Offset: next}
 		next += int64(len(line))
-		var e Event
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}

@@ -83,15 +83,16 @@ const (
 	Aborted   Cause = "aborted"   // a person stopped it
 	Budget    Cause = "budget"    // halted: the money is used up
 	Time      Cause = "time"      // halted: the time is used up
+	Damage    Cause = "damage"    // halted: a file of the mission cannot be read
 )
 
 // Final says whether a mission that stopped for this cause can never go on.
-func (c Cause) Final() bool { return c != Budget && c != Time }
+func (c Cause) Final() bool { return c != Budget && c != Time && c != Damage }
 
 // Phase is the word for a mission that ended with this cause.
 func (c Cause) Phase() string {
 	switch c {
-	case Budget, Time:
+	case Budget, Time, Damage:
 		return "halted: " + string(c)
 	case Completed, FailedEnd, Aborted:
 		return string(c)

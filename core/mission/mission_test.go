@@ -57,7 +57,7 @@ func TestCauses(t *testing.T) {
 		phase string
 	}{
 		Completed: {true, "completed"}, FailedEnd: {true, "failed"}, Aborted: {true, "aborted"},
-		Budget: {false, "halted: budget"}, Time: {false, "halted: time"},
+		Budget: {false, "halted: budget"}, Time: {false, "halted: time"}, Damage: {false, "halted: damage"},
 		"": {true, "stopped"}, "else": {true, "stopped"},
 	} {
 		if c.Final() != want.final || c.Phase() != want.phase {

@@ -73,7 +73,7 @@ func (q Queue) Claim(agent string, owner proc.ID, now time.Time) (held *Held, de
 func (q Queue) resume(agent, name string, owner proc.ID, now time.Time) (*Held, error) {
 	path := filepath.Join(q.inbox(agent, "in_process"), name)
 	e, bad := read(path)
-	if passing(bad) {
+	if files.Passing(bad) {
 		return nil, bad
 	}
 	if bad != nil {
@@ -112,7 +112,7 @@ func (q Queue) take(agent, name string, owner proc.ID, now time.Time) (held *Hel
 	if errors.Is(err, fs.ErrNotExist) && !exists(from) {
 		return nil, false, nil
 	}
-	if passing(err) {
+	if files.Passing(err) {
 		return nil, false, err
 	}
 	if err == nil && !e.isFor(agent) {
@@ -218,7 +218,7 @@ func readClaim(path string, now time.Time) (Claim, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil // put there by hand: its holder is nobody
 	}
-	if passing(err) {
+	if files.Passing(err) {
 		return c, err
 	}
 	if err == nil && json.Unmarshal(b, &c) == nil {

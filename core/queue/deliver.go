@@ -96,7 +96,7 @@ func (q Queue) deliver(from, name string, now time.Time) (got []string, err erro
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	case passing(err):
+	case files.Passing(err):
 		return nil, err
 	case err == nil && e.Get("from") != from:
 		err = fmt.Errorf("header from says %q in the outbox of %s", e.Get("from"), from)

@@ -14,8 +14,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
-
 	"example.com/AutoAgentProject/core/files"
 )
 
@@ -160,7 +158,7 @@ func list(dir string) ([]string, error) {
 	return names, nil
 }
 
-// read reads an envelope; passing tells errors that say nothing about it.
+// read reads an envelope.
 func read(path string) (Envelope, error) {
 	if err := checkName(filepath.Base(path)); err != nil {
 		return Envelope{}, err
@@ -170,10 +168,6 @@ func read(path string) (Envelope, error) {
 		return Envelope{}, err
 	}
 	return Parse(b)
-}
-
-func passing(err error) bool {
-	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
 // maxName is the longest name of an envelope, in bytes: with .receipts or .claim, and as a temporary file, it must

@@ -64,7 +64,11 @@ func (r Reporter) Once(ctx context.Context) (tick.Outcome, error) {
 	}
 	cur := Cursor{Version: mission.Version}
 	if err := r.Store.Load("notify/cursor.json", &cur); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return tick.Idle, err
+		// From the beginning: what was told has its message already.
+		if _, err := files.SetAside(filepath.Join(r.Store.Notify(), "cursor.json"), r.Now()); err != nil {
+			return tick.Idle, err
+		}
+		cur = Cursor{Version: mission.Version}
 	}
 	if cur.Told == nil {
 		cur.Told = map[string]bool{}
@@ -79,9 +83,9 @@ func (r Reporter) Once(ctx context.Context) (tick.Outcome, error) {
 	if next == cur.Offset {
 		return tick.Idle, nil
 	}
-	for i, e := range Pick(events, cur.Told) {
-		// The name holds where the events began, so that a tick that died before the cursor moved repeats nothing.
-		id := fmt.Sprintf("%012d-%03d-%s", cur.Offset, i, e.Level)
+	for _, e := range Pick(events, cur.Told) {
+		// The name holds where the event stands, so that a tick that died before the cursor moved repeats nothing.
+		id := fmt.Sprintf("%012d-%s", e.Offset, e.Level)
 		b, err := json.MarshalIndent(Message{mission.Version, id, e.At, e.Level, r.Mission.ID, e.Text}, "", "  ")
 		if err != nil {
 			return tick.Idle, err

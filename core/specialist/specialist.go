@@ -147,11 +147,10 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 	if err := s.Change(ctx, merge, func(p *plan.Plan) error {
 		p.Finish(step.ID, h.Commit, merge, summary(res.Text), s.Now())
 		return nil
-	}); err != nil {
+	}, journal.Event{Kind: journal.StepDone, Level: journal.Milestone, Step: step.ID, Run: h.Run,
+		Text: fmt.Sprintf("step %s is done: %s", step.ID, step.Title)}); err != nil {
 		return tick.Idle, err
 	}
-	s.Event(journal.Event{Kind: journal.StepDone, Level: journal.Milestone, Step: step.ID, Run: h.Run,
-		Text: fmt.Sprintf("step %s is done: %s", step.ID, step.Title)})
 	s.Line(ctx, "idle", step.ID, "", "finished %s", step.ID)
 	s.Wake("manager")
 	if err := s.publish(ctx); err != nil {

@@ -120,8 +120,13 @@ func (s Specialist) integrate(ctx context.Context, h *tick.Hold, step plan.Step)
 		if err != nil {
 			return "", "", err
 		}
-		if in, err := repo.IsAncestor(ctx, h.Commit, main); err != nil || in {
-			return main, "", err // nothing to merge, or an earlier tick did it and died
+		in, err := repo.IsAncestor(ctx, h.Commit, main)
+		if err != nil || (in && h.Commit != h.Base) {
+			return main, "", err // an earlier tick did it and died
+		}
+		if in { // nothing changed: the proof is the same, on what there is
+			reason, err := s.verifyCommit(ctx, step, main)
+			return main, reason, err
 		}
 		s.Line(ctx, "working", step.ID, "", "merges %s", step.ID)
 		m, err := repo.Merge(ctx, main, h.Commit, s.Who(), fmt.Sprintf("Merge step %s: %s\n\nBy %s.\n", step.ID, step.Title, s.Agent.Name), s.Now())
@@ -131,13 +136,7 @@ func (s Specialist) integrate(ctx context.Context, h *tick.Hold, step plan.Step)
 		if len(m.Conflicts) > 0 {
 			return "", "your work conflicts with what others merged meanwhile, in: " + strings.Join(m.Conflicts, ", "), nil
 		}
-		dir, remove, err := s.Checkout(ctx, m.Commit)
-		if err != nil {
-			return "", "", err
-		}
-		reason, err := s.verify(ctx, step, dir, "in a fresh checkout of the merged tree")
-		remove()
-		if err != nil || reason != "" {
+		if reason, err := s.verifyCommit(ctx, step, m.Commit); err != nil || reason != "" {
 			return "", reason, err
 		}
 		err = repo.CompareAndSwap(ctx, "refs/heads/main", m.Commit, main)
@@ -147,6 +146,16 @@ func (s Specialist) integrate(ctx context.Context, h *tick.Hold, step plan.Step)
 		return m.Commit, "", err
 	}
 	return "", "", errors.New("main moved on fifty times while this step was verified")
+}
+
+// verifyCommit runs the step's command in a fresh checkout of a commit.
+func (s Specialist) verifyCommit(ctx context.Context, step plan.Step, commit string) (reason string, err error) {
+	dir, remove, err := s.Checkout(ctx, commit)
+	if err != nil {
+		return "", err
+	}
+	defer remove()
+	return s.verify(ctx, step, dir, "in a fresh checkout of the merged tree")
 }
 
 // publish makes result show main.

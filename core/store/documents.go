@@ -135,7 +135,7 @@ func (s *Store) Save(name string, v any) error {
 func (s *Store) load(name string, v any) error {
 	b, err := files.Read(s.file(name), maxDocument)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || files.Passing(err) {
 			return err
 		}
 		return unreadable(s.file(name), err)

@@ -83,6 +83,16 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// TestTooManyOpenFiles: what this process cannot read now is not damaged.
+func TestTooManyOpenFiles(t *testing.T) {
+	s := working(t)
+	ok(t, changeAll(t.Context(), s, "x"))
+	out, err := child(t.Context(), "no files left", s, "").CombinedOutput()
+	if want := fmt.Sprint(usererr.Failed, " ", usererr.Failed); err != nil || string(out) != want {
+		t.Errorf("%v: %s, want %s", err, out, want)
+	}
+}
+
 // TestMissing: what is not there yet is empty, except for the mission itself.
 func TestMissing(t *testing.T) {
 	s := Root(t.TempDir()).Mission("my-site")

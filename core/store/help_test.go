@@ -17,6 +17,7 @@ import (
 
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/usererr"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -38,6 +39,12 @@ func TestMain(m *testing.M) {
 		err = changeAll(context.Background(), s, name)
 	case "session":
 		err = session(context.Background(), s)
+	case "no files left": // nothing can be opened, and that is not the file's fault
+		if err = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: 0}); err == nil {
+			_, perr := s.Plan()
+			_, serr := s.State()
+			fmt.Printf("%v %v", usererr.CodeOf(perr), usererr.CodeOf(serr))
+		}
 	case "stop":
 		var made bool
 		made, err = s.Stop(mission.Stop{Cause: mission.Aborted, By: name, At: noon})

@@ -5,7 +5,8 @@
 #   host.sh join  DIR DISK NOTIFY   goes into the cgroups of DIR/cgroups, then on with the rest in a cgroup namespace
 #   host.sh build DIR DISK NOTIFY   mounts, leaves the old root and becomes systemd
 #
-# DIR/cgroups (name, options, path) and DIR/binds (ro or rw, outside, inside) are tables with a tab between columns. A failure before systemd is exit status 77.
+# DIR/cgroups (name, options, path) and DIR/binds (ro or rw, outside, inside) are tables with a tab between columns. DISK
+# is what survives a crash. A failure before systemd is exit status 77.
 trap '[ $? = 0 ] || exit 77' EXIT
 set -eu
 verb=$1 dir=$2 disk=$3 notify=$4
@@ -98,21 +99,20 @@ for manager in system user; do # where the message bus is dbus-broker, links say
     [ ! -L "$link" ] || cp -P "$link" "run/systemd/$manager/"
 done
 
-while IFS=$tab read -r mode host inside; do
-    if [ -d "$host" ]; then
-        mkdir -p ".$inside"
-    elif [ ! -e ".$inside" ]; then
-        mkdir -p ".${inside%/*}"
-        : >".$inside"
-    fi
-    mount --rbind "$host" ".$inside"
-    [ "$mode" = rw ] || mount -o remount,bind,ro ".$inside"
-done <"$dir/binds"
-
 systemd=/usr/lib/systemd/systemd
 [ -x "$systemd" ] || systemd=/lib/systemd/systemd
 drop=$(cat "$dir/drop")
 pivot_root . old
+while IFS=$tab read -r mode host inside; do # only now, where a link in a path leads to this host's files
+    if [ -d "/old$host" ]; then
+        mkdir -p "$inside"
+    elif [ ! -e "$inside" ]; then
+        mkdir -p "${inside%/*}/"
+        : >"$inside"
+    fi
+    mount --rbind "/old$host" "$inside"
+    [ "$mode" = rw ] || mount -o remount,bind,ro "$inside"
+done <"/old$dir/binds"
 umount -l /old
 rmdir /old
 mount --make-rshared /

@@ -28,8 +28,8 @@ func (t *Tick) Namer(ctx context.Context, commit string) (plan.Namer, *error) {
 }
 
 // Change changes the plan under the lock, gives what became ready to whoever has the least to do, and sends it.
-// head is the commit that new work starts from.
-func (t *Tick) Change(ctx context.Context, head string, change func(*plan.Plan) error) error {
+// head is the commit that new work starts from. told are the events of the change itself.
+func (t *Tick) Change(ctx context.Context, head string, change func(*plan.Plan) error, told ...journal.Event) error {
 	var given []plan.Step
 	err := t.Store.ChangePlan(ctx, func(p *plan.Plan) (bool, error) {
 		if err := change(p); err != nil {
@@ -43,6 +43,9 @@ func (t *Tick) Change(ctx context.Context, head string, change func(*plan.Plan) 
 	})
 	if err != nil {
 		return err
+	}
+	for _, e := range told {
+		t.Event(e)
 	}
 	for _, s := range given {
 		t.Event(journal.Event{Kind: journal.StepAssigned, Step: s.ID, Text: fmt.Sprintf("step %s (%s) went to %s", s.ID, s.Title, s.Agent)})

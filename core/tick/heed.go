@@ -31,8 +31,7 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 			h.Waits = 0
 			until = until.Add(time.Duration(rand.Int64N(int64(time.Minute)))) // not all missions at the same second
 		}
-		h.Run = "" // it did not count
-		if err := t.Keep(*h); err != nil {
+		if err := t.uncount(h); err != nil {
 			return Idle, err
 		}
 		fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "limit", Reason: res.Reason, Until: until.UTC()}, now)
@@ -45,15 +44,12 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 		}
 		return Later, err
 	case res.Verdict == runner.LoginLost:
-		h.Run = ""
-		if err := t.Keep(*h); err != nil {
+		if err := t.uncount(h); err != nil {
 			return Idle, err
 		}
 		return Later, t.pauseLogin(ctx, "the login was refused: "+res.Reason)
 	case res.Class == "credit":
-		h.Run = ""
-		h.Waits = 8
-		if err := t.Keep(*h); err != nil {
+		if err := t.uncount(h); err != nil {
 			return Idle, err
 		}
 		fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "limit", Reason: res.Reason, Until: now.Add(lastWait).UTC()}, now)
@@ -63,8 +59,7 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 		return Later, err
 	case res.Class == "init-mismatch" || res.Class == "model":
 		// The program or the model is not what the mission was started with: no step is to blame, and no run would help.
-		h.Run = ""
-		if err := t.Keep(*h); err != nil {
+		if err := t.uncount(h); err != nil {
 			return Idle, err
 		}
 		fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "stall", Reason: res.Reason, Until: now.Add(lastWait).UTC()}, now)
@@ -77,6 +72,12 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 	}
 	h.Waits = 0
 	return Moved, nil
+}
+
+// uncount forgets the last run of a hold: it is no attempt at the work.
+func (t *Tick) uncount(h *Hold) error {
+	h.Run, h.Runs = "", max(h.Runs-1, 0)
+	return t.Keep(*h)
 }
 
 // backOff is the n-th wait (n from 1) without a time given.

@@ -92,7 +92,7 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 		return none, Over, t.ledger.Release(keep, run, "stopped before the start", t.Now())
 	}
 	if err != nil {
-		return none, Idle, errors.Join(fmt.Errorf("start a run: %w", err), t.settle(keep, run, none))
+		return none, Idle, errors.Join(fmt.Errorf("start a run: %w", err), t.ledger.Release(keep, run, "the program could not be started", t.Now()))
 	}
 	if err := t.saveResult(run, res); err != nil {
 		return none, Idle, errors.Join(err, t.settle(keep, run, res))
@@ -235,15 +235,20 @@ func (t *Tick) Result(run string) (res runner.Result, ok bool, err error) {
 	if run == "" {
 		return res, false, nil
 	}
-	b, err := files.Read(filepath.Join(t.Store.Run(t.Agent.Name, run), "result.json"), 64<<20)
+	path := filepath.Join(t.Store.Run(t.Agent.Name, run), "result.json")
+	b, err := files.Read(path, 64<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return res, false, nil
 	}
 	if err != nil {
 		return res, false, err
 	}
-	err = json.Unmarshal(b, &res)
-	return res, err == nil, err
+	if err := json.Unmarshal(b, &res); err != nil { // its spend is in the ledger or in the transcript; the work is done again
+		aside, aerr := files.SetAside(path, t.Now())
+		t.Log.Warn("the result of a run cannot be read", "run", run, "err", err, "kept", aside)
+		return runner.Result{}, false, aerr
+	}
+	return res, true, nil
 }
 
 func (t *Tick) saveResult(run string, res runner.Result) error {
@@ -289,8 +294,8 @@ func (t *Tick) settle(ctx context.Context, run string, res runner.Result) error 
 	return t.ledger.Spend(ctx, run, spent, t.Now())
 }
 
-// cleanUp ends what an earlier, dead tick of this agent left: its cells are gone with it (proved, not assumed), its
-// open runs are counted, its scratch folders swept. The caller holds the agent's lock, so nobody else can be at it.
+// cleanUp ends what an earlier, dead tick of this agent left: the cells of its open runs are proven gone, the runs
+// counted, its scratch folders swept. The caller holds the agent's lock, so nobody else can be at it.
 func (t *Tick) cleanUp(ctx context.Context) error {
 	book, err := t.ledger.Read()
 	if err != nil {

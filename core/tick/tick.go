@@ -83,9 +83,11 @@ func (t *Tick) Begin(ctx context.Context) (Outcome, func(), error) {
 		return Idle, nil, err
 	}
 	t.ledger = t.Store.Ledger()
-	if err := t.cleanUp(ctx); err != nil { // also when stopped: its spend must be counted
-		unlock()
-		return Idle, nil, fmt.Errorf("clean up after an earlier tick: %w", err)
+	if r := t.Agent.Role; r == mission.Manager || r == mission.Specialist { // only they have runs
+		if err := t.cleanUp(ctx); err != nil { // also when stopped: their spend must be counted
+			unlock()
+			return Idle, nil, fmt.Errorf("clean up after an earlier tick: %w", err)
+		}
 	}
 	if stop, err := t.Store.Stopped(); err != nil || stop != nil {
 		unlock()

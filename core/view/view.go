@@ -4,7 +4,6 @@ package view
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -105,7 +104,9 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	if v.Stop, err = st.Stopped(); err != nil {
 		bad("tombstone", err)
 	}
+	unknown := false
 	if v.Live, err = live(ctx, m.ID); err != nil {
+		unknown = true
 		v.Warnings = append(v.Warnings, "whether somebody ticks it is unknown: "+err.Error())
 	}
 	state, err := st.State()
@@ -153,7 +154,7 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	if _, err := os.Stat(st.Result()); err == nil {
 		v.Result = st.Result()
 	}
-	if v.Stop == nil && !v.Live.Ticking && len(v.Warnings) == 0 {
+	if v.Stop == nil && !v.Live.Ticking && !unknown {
 		v.Warnings = append(v.Warnings, "nobody ticks it: AutoAgentProject run "+m.ID+" goes on, AutoAgentProject abort "+m.ID+" ends it")
 	}
 	return v, nil
@@ -163,8 +164,7 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 func phase(st *store.Store, v *Mission, state store.State) string {
 	if v.Stop != nil {
 		var rec engine.Record
-		err := st.Load("stopping.json", &rec)
-		if errors.Is(err, os.ErrNotExist) || (err == nil && !rec.Done) {
+		if err := st.Load("stopping.json", &rec); err != nil || !rec.Done { // unreadable proves nothing
 			return "stopping: " + string(v.Stop.Cause)
 		}
 		if n := len(rec.Steps); n > 0 {
@@ -172,8 +172,11 @@ func phase(st *store.Store, v *Mission, state store.State) string {
 		}
 		return v.Stop.Cause.Phase()
 	}
-	if state.Phase == "" {
+	switch {
+	case state.Phase == "":
 		return "starting"
+	case !v.Live.Ticking:
+		return "interrupted: " + state.Phase // running means running
 	}
 	return state.Phase
 }

@@ -93,7 +93,7 @@ func (c *cli) examine(ctx context.Context) []finding {
 		add("bounds", strings.Join(rep.Bounds, ", "), nil)
 	}
 	if err == nil && rep.Walls.Landlock == 0 {
-		warn("landlock", "this kernel has no Landlock: mounts and the system call filter hold alone", "a kernel of 5.13 or newer")
+		warn("landlock", "this kernel has no Landlock: mounts and the system call filter hold alone", "a kernel of 5.19 or newer")
 	}
 	cfg, err := c.config()
 	add("config", configSentence(c.configPath()), err)

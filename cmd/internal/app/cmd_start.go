@@ -202,6 +202,8 @@ func endCode(cause mission.Cause) usererr.Code {
 		return usererr.Spent
 	case mission.Aborted:
 		return usererr.Aborted
+	case mission.Damage:
+		return usererr.Unreadable
 	}
 	return usererr.Failed
 }

@@ -43,7 +43,7 @@ func (c *cli) create(ctx context.Context, d *draft) (err error) {
 	}
 	defer tick.Sweep(staging)
 	next := store.Root(staging).Mission(m.ID)
-	for _, dir := range []string{next.Dir(), next.Work(), filepath.Join(next.Notify(), "new"), filepath.Join(next.Dir(), "approvals"), filepath.Join(next.Dir(), "checkpoints")} {
+	for _, dir := range []string{next.Dir(), next.Work(), filepath.Join(next.Notify(), "new")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}

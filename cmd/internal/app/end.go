@@ -16,6 +16,7 @@ import (
 	"example.com/AutoAgentProject/core/reporter"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/tick"
+	"example.com/AutoAgentProject/core/usererr"
 )
 
 // finish is the last part of a stop, when everything of the mission is proven dead: count what is open, write the end
@@ -29,7 +30,9 @@ func finish(ctx context.Context, st *store.Store, m mission.Mission, stop missio
 		}
 		// Begin counts what a dead tick left open; with the tombstone there it goes no further.
 		if out, end, err := t.Begin(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", a.Name, err))
+			if usererr.CodeOf(err) != usererr.Unreadable { // a damaged file is told, and holds the end up no longer
+				errs = append(errs, fmt.Errorf("%s: %w", a.Name, err))
+			}
 		} else if out == tick.Idle {
 			end()
 		}
@@ -86,7 +89,10 @@ func endText(st *store.Store, m mission.Mission, stop mission.Stop, now time.Tim
 	}
 	fmt.Fprintf(&b, "; %s, after %s", costText(st, m), shortDuration(now.Sub(m.CreatedAt)))
 	if _, err := os.Stat(st.Result()); err == nil {
-		fmt.Fprintf(&b, "; result in %s, AutoAgentProject deliver %s takes it", st.Result(), m.ID)
+		fmt.Fprintf(&b, "; result in %s", st.Result())
+		if m.From != nil && m.From.Kind == "git" {
+			fmt.Fprintf(&b, ", AutoAgentProject deliver %s takes it", m.ID)
+		}
 	}
 	return b.String()
 }

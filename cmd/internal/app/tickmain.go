@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"gopkg.in/natefinch/lumberjack.v2"
 
@@ -73,13 +74,22 @@ func tickOnce(ctx context.Context, role mission.Role, env Env) error {
 		return err
 	}
 	st := store.Root(*root).Mission(*id)
+	err := tickAgent(ctx, role, st, *name, env)
+	if usererr.CodeOf(err) == usererr.Unreadable { // what decides about money and work is damaged: nothing goes on
+		_, serr := st.Stop(mission.Stop{Cause: mission.Damage, Reason: err.Error(), By: *name, At: time.Now()})
+		err = errors.Join(err, serr)
+	}
+	return err
+}
+
+func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name string, env Env) error {
 	m, err := st.Mission()
 	if err != nil {
 		return err
 	}
-	a, ok := m.Agent(*name)
+	a, ok := m.Agent(name)
 	if !ok || a.Role != role {
-		return usererr.New(usererr.DoNotRetry, "", "mission %s has no %s %q", *id, role, *name)
+		return usererr.New(usererr.DoNotRetry, "", "mission %s has no %s %q", st.ID(), role, name)
 	}
 	if err := owned(st.Dir()); err != nil {
 		return err

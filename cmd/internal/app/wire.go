@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/AutoAgentProject/core/claude"
@@ -26,8 +27,11 @@ import (
 
 func professions() (profession.Set, error) { return profession.Load(prompts.Files()) }
 
+// prices is the price table, read once: the meter asks it at every event of a stream.
+var prices = sync.OnceValue(money.Default)
+
 func price(model string, u money.Usage, at time.Time) (money.Nano, bool) {
-	return money.Default().Cost(model, u, at, false)
+	return prices().Cost(model, u, at, false)
 }
 
 func newRunner(program, path string, l runner.Launcher) *claude.Claude {

@@ -21,7 +21,7 @@ func TestKilledAtEachStep(t *testing.T) {
 		stride = 1
 	}
 	for _, program := range []string{"autoagent-specialist", "autoagent-manager"} {
-		last := 80
+		last := 110
 		for n := 1; n <= last; n += stride {
 			t.Run(fmt.Sprintf("%s/%d", program, n), func(t *testing.T) {
 				killed(t, program, n)

@@ -1,0 +1,296 @@
+package testkit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	cgroupPrefix = "autoagent-host-"
+	outsiders    = "outside" // where processes go that Run and Start bring into a host
+)
+
+// hostCgroup is the root of a host's cgroups in one hierarchy.
+type hostCgroup struct {
+	v2      bool
+	dir     string // what the mount point is called inside
+	options string // of the mount
+	path    string // on the outer machine; of a hierarchy, the folder in which hosts are made
+}
+
+// hierarchies finds the cgroup file systems that a host gets. Controllers that belong to cgroup v1 are mounted as such,
+// beside a v2 tree that tracks the processes; where v2 has them all, it stands alone.
+func hierarchies(noControllers bool) ([]hostCgroup, error) {
+	mounts, err1 := os.ReadFile("/proc/self/mountinfo")
+	own, err2 := os.ReadFile("/proc/self/cgroup")
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	var out []hostCgroup
+	var named, bounds bool
+	for line := range strings.Lines(string(mounts)) {
+		left, right, _ := strings.Cut(line, " - ")
+		f, fstype := strings.Fields(left), strings.Fields(right)
+		if len(f) < 6 || len(fstype) < 3 || !slices.Contains(strings.Split(f[5], ","), "rw") {
+			continue
+		}
+		root, at := f[3], f[4]
+		c := hostCgroup{path: at}
+		switch fstype[0] {
+		case "cgroup2":
+			// At the top: a cgroup with processes in it, such as our own, cannot share its controllers out.
+			c.v2, c.dir, c.options = true, "unified", "-"
+		case "cgroup":
+			var controllers []string
+			for o := range strings.SplitSeq(fstype[2], ",") {
+				switch o {
+				case "cpu", "cpuacct", "memory", "pids":
+					controllers = append(controllers, o)
+				case "name=systemd":
+					named = true
+					c.dir, c.options = "systemd", "none,name=systemd"
+				}
+			}
+			if len(controllers) > 0 {
+				c.dir = strings.Join(controllers, ",")
+				c.options = c.dir
+				bounds = true
+			}
+			c.path = below(at, root, ownCgroup(string(own), cmp.Or(c.dir, "-")))
+		}
+		if c.dir != "" && !slices.ContainsFunc(out, func(o hostCgroup) bool { return o.dir == c.dir }) {
+			out = append(out, c)
+		}
+	}
+	i := slices.IndexFunc(out, func(c hostCgroup) bool { return c.v2 })
+	switch {
+	case i < 0:
+		return nil, errors.New("no cgroup2 file system is mounted")
+	case bounds && !named && !noControllers:
+		return nil, errors.New("controllers are mounted as cgroup v1 without name=systemd")
+	case !bounds || noControllers: // v2 alone
+		out = []hostCgroup{out[i]}
+		out[0].dir = "."
+	}
+	return out, nil
+}
+
+// ownCgroup finds this process's cgroup in a v1 hierarchy, in /proc/self/cgroup.
+func ownCgroup(text, dir string) string {
+	for line := range strings.Lines(text) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) == 3 && (f[1] == dir || f[1] == "name="+dir || slices.Contains(strings.Split(f[1], ","), strings.Split(dir, ",")[0])) {
+			return f[2]
+		}
+	}
+	return "/"
+}
+
+// below is the folder of a cgroup in a mount whose top is the cgroup root; the top itself if it is not in there.
+func below(at, root, cgroup string) string {
+	rel, err := filepath.Rel(root, cgroup)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return at
+	}
+	return filepath.Join(at, rel)
+}
+
+// makeCgroups makes the root of a host in each hierarchy, and removes what a killed test left there.
+func makeCgroups(trees []hostCgroup, name string) ([]hostCgroup, error) {
+	var made []hostCgroup
+	for _, c := range trees {
+		sweepCgroups(c.path)
+		c.path = filepath.Join(c.path, name)
+		if err := os.Mkdir(c.path, 0o755); err != nil {
+			return made, err
+		}
+		made = append(made, c)
+	}
+	return made, nil
+}
+
+// sweepCgroups removes the hosts of processes that are gone.
+func sweepCgroups(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), cgroupPrefix)
+		first, _, _ := strings.Cut(rest, "-")
+		if pid, err := strconv.Atoi(first); ok && err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = removeCgroup(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// removeCgroup removes a cgroup and all below it; they must be empty.
+func removeCgroup(path string) error {
+	var dirs []string
+	err := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			dirs = append(dirs, p)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, d := range slices.Backward(dirs) {
+		if err := os.Remove(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Host) removeCgroups() {
+	h.t.Helper()
+	for _, c := range h.cgroups {
+		var err error
+		for range 500 { // a process that came in by Run is only now reaped outside
+			if err = removeCgroup(c.path); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err != nil {
+			h.t.Errorf("host: %v", err)
+		}
+	}
+	h.cgroups = nil
+}
+
+// CgroupRoot returns the folder on the outer machine below which the host's systemd tracks its processes.
+func (h *Host) CgroupRoot() string {
+	for _, c := range h.cgroups {
+		if c.v2 {
+			return c.path
+		}
+	}
+	return ""
+}
+
+// Bounds says whether units of the system manager can be bounded by a controller, "memory" or "pids" for example.
+func (h *Host) Bounds(controller string) bool {
+	for _, c := range h.cgroups {
+		if !c.v2 && slices.Contains(strings.Split(c.dir, ","), controller) {
+			return true
+		}
+		b, _ := os.ReadFile(filepath.Join(c.path, "cgroup.controllers"))
+		if c.v2 && slices.Contains(strings.Fields(string(b)), controller) {
+			return true
+		}
+	}
+	return false
+}
+
+// Proc is a process of a host.
+type Proc struct {
+	PID    int // on the outer machine
+	Inside int // in the host; a process of a PID namespace below has one there too
+	Parent int // on the outer machine
+	UID    int
+	Args   []string
+	Cgroup string // as seen inside, /system.slice/x.service for example
+}
+
+// Processes returns everything alive in the host, also in PID namespaces inside it, as the outer machine sees it.
+func (h *Host) Processes() []Proc {
+	h.t.Helper()
+	if h.pid == 0 {
+		return nil
+	}
+	host, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", h.pid))
+	if err != nil {
+		h.t.Fatalf("host: %v", err)
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		h.t.Fatalf("host: %v", err)
+	}
+	levels := map[string]int{host: 0} // PID namespace to how far it is below the host's; -1: it is not
+	var out []Proc
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		dir := "/proc/" + e.Name()
+		ns, err := os.Readlink(dir + "/ns/pid")
+		if err != nil {
+			continue // gone
+		}
+		level, ok := levels[ns]
+		if !ok {
+			level = levelBelow(dir+"/ns/pid", host)
+			levels[ns] = level
+		}
+		if level < 0 {
+			continue
+		}
+		if p, ok := readProc(pid, level, h.name); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// levelBelow counts the steps from the PID namespace of a file up to the one of that name; -1: it is not above.
+func levelBelow(file, name string) int {
+	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	for level := 0; err == nil; level++ {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err == nil && fmt.Sprintf("pid:[%d]", st.Ino) == name {
+			unix.Close(fd)
+			return level
+		}
+		up, e := unix.IoctlRetInt(fd, unix.NS_GET_PARENT)
+		unix.Close(fd)
+		fd, err = up, e // EPERM above our own namespace
+	}
+	return -1
+}
+
+// readProc reads a process that is level PID namespaces below its host's; false: it is gone or a zombie.
+func readProc(pid, level int, host string) (Proc, bool) {
+	p := Proc{PID: pid}
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	status, err1 := os.ReadFile(dir + "status")
+	cgroups, err2 := os.ReadFile(dir + "cgroup")
+	args, err3 := os.ReadFile(dir + "cmdline")
+	if err1 != nil || err2 != nil || err3 != nil {
+		return p, false
+	}
+	for line := range strings.Lines(string(status)) {
+		key, value, _ := strings.Cut(line, ":")
+		f := strings.Fields(value)
+		switch {
+		case len(f) == 0:
+		case key == "State" && (f[0] == "Z" || f[0] == "X"):
+			return p, false
+		case key == "PPid":
+			p.Parent, _ = strconv.Atoi(f[0])
+		case key == "Uid":
+			p.UID, _ = strconv.Atoi(f[0])
+		case key == "NSpid" && len(f) > level:
+			p.Inside, _ = strconv.Atoi(f[len(f)-1-level])
+		}
+	}
+	for line := range strings.Lines(string(cgroups)) {
+		if path, ok := strings.CutPrefix(line, "0::"); ok {
+			_, inside, _ := strings.Cut(strings.TrimSpace(path), host)
+			p.Cgroup = cmp.Or(inside, "/")
+		}
+	}
+	p.Args = strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")
+	return p, true
+}
