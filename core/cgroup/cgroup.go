@@ -99,9 +99,9 @@ func Probe(l Limits) (bounds []string, lacks string) {
 // Lacks says in words why the group does not bound all that was asked; empty: it does.
 func (g *Group) Lacks() string { return g.lacks }
 
-// Start has start start a process with attr, on this thread, and sees to it that the process is in the group from its
-// first moment on; only where the kernel is older than 5.7 and has cgroup v2 alone, it is moved right after. If start
-// was fine and Start is not, the process runs and is the caller's to end.
+// Start calls start, which starts a process with attr on the calling thread, in such a way that the process is in the
+// group from its first moment on; only a kernel before 5.7 with cgroup v2 moves it in right after. If start succeeds and
+// Start does not, the process runs and is the caller's to end.
 func (g *Group) Start(attr *syscall.SysProcAttr, start func() (pid int, err error)) error {
 	runtime.LockOSThread()
 	var entered, later []place

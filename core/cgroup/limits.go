@@ -118,6 +118,39 @@ func (g *Group) Bounds() []string {
 	return out
 }
 
+// Hold puts the limits back where somebody took them away: systemd does so, when it reloads, in what it did not give
+// away for good, and a user's own manager does not always tell.
+func (g *Group) Hold() error {
+	for _, p := range g.places {
+		if err := p.hold(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p place) hold() error {
+	_, lost := split(p.set, func(c control) bool {
+		_, ok := limit(filepath.Join(p.Path, c.settings(p.V2)[0].file))
+		return ok
+	})
+	if len(lost) == 0 {
+		return nil
+	}
+	if p.V2 {
+		b := p.base
+		if err := b.enable(lost); err != nil {
+			return err
+		}
+	}
+	for _, c := range lost {
+		if err := c.apply(p.Place); err != nil {
+			return fmt.Errorf("put the limits of a cgroup back: %w", gone(err))
+		}
+	}
+	return nil
+}
+
 // lowest is the smallest limit of the group and those above it.
 func lowest(dir, mount, file string) (int64, bool) {
 	low, found := int64(math.MaxInt64), false
@@ -175,7 +208,7 @@ func (r *reasons) add(err error) {
 	if err == nil {
 		return
 	}
-	s := err.Error()
+	s := strings.ReplaceAll(err.Error(), "\n", "; ") // of joined errors
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		s = "this user may not make cgroups here"

@@ -19,6 +19,7 @@ import (
 // roles are what this program does instead of testing, named by its first argument.
 var roles = map[string]func(args []string) error{
 	"hog":       hog,
+	"multiply":  multiply,
 	"shell":     func(args []string) error { return syscall.Exec("/bin/sh", []string{"sh", "-c", args[0]}, os.Environ()) },
 	"probe":     probe,
 	"delegated": delegatedRole,
@@ -67,7 +68,8 @@ func start(t *testing.T, g *Group, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// begun starts a script in the group and returns when it says that it is ready.
+// begun starts a script in the group and returns when it says that it is ready. Scripts are such that they end some day
+// and stay few, also where the code under test fails to hold them.
 func begun(t *testing.T, g *Group, script string) *exec.Cmd {
 	t.Helper()
 	cmd := role(t, "shell", script)
@@ -132,6 +134,21 @@ func hog([]string) error {
 	fmt.Println(len(all), "MiB")
 	return nil
 }
+
+// multiply has as many children as it gets, but no more than a machine bears where nothing bounds it.
+func multiply([]string) error {
+	for n := 0; n < most; {
+		if exec.Command("sleep", "60").Start() == nil {
+			n++
+		} else {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	time.Sleep(time.Minute)
+	return nil
+}
+
+const most = 200
 
 // probe says what Probe says, and what it left.
 func probe([]string) error {

@@ -18,7 +18,7 @@ func TestFind(t *testing.T) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		t.Fatal(err)
 	}
-	cmd := begun(t, g, "trap '' TERM; setsid sleep 600 & echo ready; wait")
+	cmd := begun(t, g, "trap '' TERM; setsid sleep 60 & echo ready; wait")
 	for name, record := range map[string]*Record{"with the record": &r, "without": nil} {
 		f, err := Find(g.name, record)
 		if err != nil || f == nil || len(f.places) != len(g.places) {

@@ -111,29 +111,6 @@ func (b *base) enable(set []control) error {
 	return nil
 }
 
-// hold puts the limits back where a manager of cgroups, which thinks that all of them are its own, took them away.
-func (p place) hold() error {
-	_, lost := split(p.set, func(c control) bool {
-		_, ok := limit(filepath.Join(p.Path, c.settings(p.V2)[0].file))
-		return ok
-	})
-	if len(lost) == 0 {
-		return nil
-	}
-	if p.V2 {
-		b := p.base
-		if err := b.enable(lost); err != nil {
-			return err
-		}
-	}
-	for _, c := range lost {
-		if err := c.apply(p.Place); err != nil {
-			return fmt.Errorf("put the limits of a cgroup back: %w", gone(err))
-		}
-	}
-	return nil
-}
-
 func (b *base) moveOut() error {
 	leaf := filepath.Join(b.dir, leafName)
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
@@ -170,49 +147,6 @@ func (b *base) restore() {
 		_ = unix.Rmdir(b.leaf)
 		b.leaf = ""
 	}
-}
-
-// delegated says whether groups may be made below dir where systemd rules: it takes back what it did not give away. The
-// system's manager marks what it gave away; a user's manager does so only in new versions, so there hold has to do.
-func delegated(dir, mount string) error {
-	unit := ""
-	for ; dir != mount && dir != "/"; dir = filepath.Dir(dir) {
-		name := filepath.Base(dir)
-		switch filepath.Ext(name) {
-		case ".service", ".scope", ".slice":
-		default:
-			continue
-		}
-		if unit != "" {
-			if strings.HasPrefix(name, "user@") {
-				return nil
-			}
-			continue
-		}
-		unit = name
-		for _, attr := range []string{"user.delegate", "trusted.delegate"} {
-			value := make([]byte, 8)
-			if n, err := unix.Getxattr(dir, attr, value); err == nil && string(value[:n]) == "1" {
-				return nil
-			}
-		}
-	}
-	if unit == "" {
-		return errors.New("systemd lets nobody make cgroups where this process is")
-	}
-	return fmt.Errorf("systemd lets nobody make cgroups in %s; %s starts a program where it may", unit, delegatingCommand())
-}
-
-func systemdRules() bool {
-	_, err := os.Stat("/run/systemd/system")
-	return err == nil
-}
-
-func delegatingCommand() string {
-	if os.Geteuid() == 0 {
-		return "systemd-run --scope -p Delegate=yes"
-	}
-	return "systemd-run --user --scope -p Delegate=yes"
 }
 
 // lock keeps others from changing the same group meanwhile; a dead one's lock is free.

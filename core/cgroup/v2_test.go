@@ -130,7 +130,7 @@ func delegatedRole(args []string) error {
 	}
 	self, _ := os.ReadFile("/proc/self/cgroup")
 	check(strings.Contains(string(self), "/"+filepath.Base(dir)+"/"+leafName+"\n"), "this process is at %s", self)
-	cmd := exec.Command("sleep", "600")
+	cmd := exec.Command("sleep", "60")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	err = one.Start(cmd.SysProcAttr, func() (int, error) {
 		err := cmd.Start()
@@ -153,7 +153,7 @@ func delegatedRole(args []string) error {
 		return err
 	}
 	check(len(one.Bounds()) == len(want), "put back: bounds %q, want %d", one.Bounds(), len(want))
-	check(two.places[len(two.places)-1].hold() == nil && len(two.Bounds()) == len(want), "put back for the other one: bounds %q", two.Bounds())
+	check(two.Hold() == nil && len(two.Bounds()) == len(want), "put back for the other one: bounds %q", two.Bounds())
 	check(one.Kill() == nil, "kill")
 	_ = cmd.Wait()
 	check(one.Close() == nil, "close one")
@@ -170,7 +170,7 @@ func delegatedRole(args []string) error {
 // TestCrowded: beside processes of others there are no limits, but a group in which everything is found.
 func TestCrowded(t *testing.T) {
 	dir := delegation(t, "crowded", 0)
-	other := exec.Command("sleep", "600")
+	other := exec.Command("sleep", "60")
 	other.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := other.Start(); err != nil {
 		t.Fatal(err)

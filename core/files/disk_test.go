@@ -37,9 +37,8 @@ func childOperation(does, path string) error {
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	err := unix.Mount("autoagent-test", dir, "tmpfs", 0, "size=1m")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
+	if err := unix.Mount("autoagent-test", dir, "tmpfs", 0, "size=1m"); err != nil {
+		if os.Getenv("CI") == "true" && os.Getuid() == 0 {
 			t.Fatalf("no full disk can be made here: %v", err)
 		}
 		t.Skipf("SKIPPED LOUDLY: no full disk can be made here, mounting needs root: %v", err)

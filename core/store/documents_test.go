@@ -87,7 +87,7 @@ func TestUnreadable(t *testing.T) {
 func TestTooManyOpenFiles(t *testing.T) {
 	s := working(t)
 	ok(t, changeAll(t.Context(), s, "x"))
-	out, err := child(t.Context(), "no files left", s, "").CombinedOutput()
+	out, err := child(t.Context(), "no files left", s, "").Output()
 	if want := fmt.Sprint(usererr.Failed, " ", usererr.Failed); err != nil || string(out) != want {
 		t.Errorf("%v: %s, want %s", err, out, want)
 	}

@@ -68,6 +68,8 @@ func (s *Store) ChangeState(ctx context.Context, now time.Time, change func(*Sta
 	st, err := s.State()
 	tell := ""
 	switch {
+	case files.Passing(err):
+		return err
 	case err != nil:
 		aside, aerr := files.SetAside(path, now)
 		if aerr != nil {

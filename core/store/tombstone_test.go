@@ -113,7 +113,7 @@ func TestFirstTombstoneWins(t *testing.T) {
 				}
 			})
 			wait.Go(func() {
-				out, err := child(t.Context(), "stop", s, fmt.Sprint("p", i)).CombinedOutput()
+				out, err := child(t.Context(), "stop", s, fmt.Sprint("p", i)).Output()
 				if err != nil {
 					t.Errorf("%v: %s", err, out)
 				}

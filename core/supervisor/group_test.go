@@ -25,12 +25,20 @@ import (
 	"example.com/AutoAgentProject/core/testkit"
 )
 
-// TestMain is a supervisor of its own when it is told a root.
+// TestMain is a supervisor of its own when it is told a root, and an agent that takes all it can get when told so.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "supervise" {
 		_, err := newSupervisor(store.Root(os.Args[2])).Start(context.Background(), groupID)
 		fmt.Println(err)
 		os.Exit(1)
+	}
+	if len(os.Args) == 2 && os.Args[1] == "multiply" {
+		for n := 0; n < 200; time.Sleep(time.Millisecond) { // no more, should nothing bound it
+			if exec.Command("sleep", "60").Start() == nil {
+				n++
+			}
+		}
+		time.Sleep(time.Minute)
 	}
 	os.Exit(m.Run())
 }
@@ -71,6 +79,12 @@ func grouped(t *testing.T, script string) store.Root {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // whatever the test came to
+		_, _ = st.Stop(mission.Stop{Cause: mission.Aborted, Reason: "the test is over", By: "test", At: time.Now()})
+		if _, err := newSupervisor(root).Stop(context.Background(), groupID); err != nil {
+			t.Error(err)
+		}
+	})
 	return root
 }
 
@@ -137,7 +151,11 @@ func here(t *testing.T, root store.Root) (wait func()) {
 // TestForkBomb: an agent that takes all there is keeps others of its mission from starting, which is told, but neither
 // the guard nor the stop.
 func TestForkBomb(t *testing.T) {
-	root := grouped(t, "b() { b & b & while :; do sleep 0.2 & wait $!; done; }; b 2>/dev/null\n")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := grouped(t, "exec "+self+" multiply\n")
 	wait := here(t, root)
 	until(t, "the manager cannot be started", func() bool {
 		events, _, _, err := root.Mission(groupID).Journal().Read(0)
@@ -145,7 +163,7 @@ func TestForkBomb(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range events {
-			if e.Agent == "manager" {
+			if e.Agent == "manager" && strings.Contains(e.Text, "could not be started") {
 				return true
 			}
 		}
@@ -162,7 +180,7 @@ func TestForkBomb(t *testing.T) {
 func killed(t *testing.T) (root store.Root, mark string) {
 	root = grouped(t, "")
 	mark = "mark-" + filepath.Base(filepath.Dir(string(root))) + fmt.Sprint(time.Now().UnixNano())
-	script := fmt.Sprintf(`setsid sh -c 'trap "" TERM HUP; while :; do sleep 1; done; : %s' >/dev/null 2>&1 &`, mark)
+	script := fmt.Sprintf(`setsid sh -c 'trap "" TERM HUP; sleep 60; sleep 60; : %s' >/dev/null 2>&1 &`, mark)
 	if err := os.WriteFile(filepath.Join(string(root), "do-codebuilder-1"), []byte(script), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +255,9 @@ func TestStartAfterDeath(t *testing.T) {
 func TestGroupRemoved(t *testing.T) {
 	root := grouped(t, "")
 	wait := here(t, root)
-	until(t, "it ticks", func() bool { return ticks(root, "manager") > 0 && ticks(root, "codebuilder-1") > 0 && ticks(root, "reporter") > 0 })
+	until(t, "it ticks", func() bool {
+		return ticks(root, "manager") > 0 && ticks(root, "codebuilder-1") > 0 && ticks(root, "reporter") > 0
+	})
 	group := owner(t, root).Group
 	for _, p := range group.Places {
 		until(t, "the group is removed", func() bool { err := unix.Rmdir(p.Path); return err == nil || errors.Is(err, unix.ENOENT) })
@@ -272,7 +292,7 @@ func TestOrdinaryUser(t *testing.T) {
 		return
 	}
 	testkit.Need(t, os.Geteuid() == 0, "ROOT, TO BECOME ANOTHER USER")
-	dir, err := os.MkdirTemp("/tmp", "autoagent-supervisor-")
+	dir, err := os.MkdirTemp("", "autoagent-supervisor-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ type Supervisor struct {
 	Every map[mission.Role]time.Duration
 	// Grace is how long a tick may take to end its run after SIGTERM.
 	Grace time.Duration
-	// Limits bound all processes of a mission together where this process may make a cgroup; zero: cgroup.Default.
+	// Limits bound all ticks of a mission but the guard's, and all that they start, together, where this process may make
+	// a cgroup; zero: cgroup.Default.
 	Limits cgroup.Limits
 	Log    *slog.Logger
 }
@@ -223,6 +224,9 @@ func (l *loop) run(ctx context.Context) {
 			l.end(e)
 		case <-every.C:
 			reapOrphans(l.known())
+			if l.group != nil {
+				_ = l.group.Hold() // what it cannot do, the next tick of an agent says
+			}
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -134,14 +133,13 @@ func (h *Host) Boot() {
 	}
 	h.awaitReady(notify)
 
-	up := "umount -l /proc/sys"
-	for _, u := range h.o.Linger {
-		up += fmt.Sprintf(" && systemctl start user@%d.service", h.users[u])
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
-	defer cancel()
-	if out, exit := h.Run(ctx, "", "sh", "-c", up); exit != 0 {
-		h.t.Fatalf("host: after boot: exit %d\n%s\n%s", exit, out, h.bootLog())
+	for _, u := range h.o.Linger { // systemd only asks for these as it boots; a start waits
+		ctx, cancel := context.WithTimeout(context.Background(), bootTime)
+		out, exit := h.Run(ctx, "", "systemctl", "start", fmt.Sprintf("user@%d.service", h.users[u]))
+		cancel()
+		if exit != 0 {
+			h.t.Fatalf("host: the manager of %s: exit %d\n%s", u, exit, out)
+		}
 	}
 }
 
@@ -240,12 +238,15 @@ func (h *Host) Shutdown() {
 	}
 }
 
-// UID returns the uid of a user of the host.
+// UID returns the uid of a user of the host, 0 if user is empty.
 func (h *Host) UID(user string) int {
 	h.t.Helper()
 	uid, ok := h.users[user]
 	if !ok && user != "" && user != "root" {
-		h.t.Fatalf("host: there is no user %s", strconv.Quote(user))
+		h.t.Fatalf("host: there is no user %q", user)
 	}
 	return uid
 }
+
+// Path returns where the outer machine sees a file of the running host. No absolute link may be on the way to it.
+func (h *Host) Path(inside string) string { return fmt.Sprintf("/proc/%d/root%s", h.pid, inside) }

@@ -51,7 +51,7 @@ done
 chmod 700 root
 
 mount -t proc -o nosuid,nodev,noexec proc proc
-mount --bind proc/sys proc/sys # systemd raises limits of the kernel here as it starts: unmounted again when it is up
+mount --bind proc/sys proc/sys # systemd raises limits of the kernel as it starts; the first unit opens it again
 mount -o remount,bind,ro proc/sys
 mount -t sysfs -o nosuid,nodev,noexec sysfs sys
 mount -o remount,bind,ro,nosuid,nodev,noexec sys

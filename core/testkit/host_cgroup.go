@@ -19,78 +19,77 @@ import (
 const (
 	cgroupPrefix = "autoagent-host-"
 	outsiders    = "outside" // where processes go that Run and Start bring into a host
+	bareRoot     = "bare"
 )
 
 // hostCgroup is the root of a host's cgroups in one hierarchy.
 type hostCgroup struct {
 	v2      bool
+	bare    bool   // one level down from where there are controllers
 	dir     string // what the mount point is called inside
 	options string // of the mount
-	path    string // on the outer machine; of a hierarchy, the folder in which hosts are made
+	top     string // the folder on the outer machine that is made for the host
+	path    string // its root, in top or top itself; of a hierarchy, the folder in which hosts are made
 }
 
-// hierarchies finds the cgroup file systems that a host gets. Controllers that belong to cgroup v1 are mounted as such,
-// beside a v2 tree that tracks the processes; where v2 has them all, it stands alone.
+// hierarchies finds the cgroup file systems of the outer machine: the host gets a root of its own in each, or systemd
+// would mount the one it misses and use it where the outer machine does. Controllers of cgroup v1 are mounted as such,
+// beside a v2 tree that tracks the processes; without any, v2 stands alone.
 func hierarchies(noControllers bool) ([]hostCgroup, error) {
 	mounts, err1 := os.ReadFile("/proc/self/mountinfo")
 	own, err2 := os.ReadFile("/proc/self/cgroup")
-	if err := errors.Join(err1, err2); err != nil {
+	controllers, err3 := os.ReadFile("/proc/cgroups")
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	var out []hostCgroup
-	var named, bounds bool
+	known := map[string]bool{}
+	for line := range strings.Lines(string(controllers)) {
+		known[strings.Fields(line)[0]] = true
+	}
+	var v2 hostCgroup
+	var v1 []hostCgroup
 	for line := range strings.Lines(string(mounts)) {
 		left, right, _ := strings.Cut(line, " - ")
-		f, fstype := strings.Fields(left), strings.Fields(right)
-		if len(f) < 6 || len(fstype) < 3 || !slices.Contains(strings.Split(f[5], ","), "rw") {
+		f, fs := strings.Fields(left), strings.Fields(right)
+		if len(f) < 6 || len(fs) < 3 || !slices.Contains(strings.Split(f[5], ","), "rw") {
 			continue
 		}
 		root, at := f[3], f[4]
-		c := hostCgroup{path: at}
-		switch fstype[0] {
-		case "cgroup2":
+		switch {
+		case fs[0] == "cgroup2" && !v2.v2:
 			// At the top: a cgroup with processes in it, such as our own, cannot share its controllers out.
-			c.v2, c.dir, c.options = true, "unified", "-"
-		case "cgroup":
-			var controllers []string
-			for o := range strings.SplitSeq(fstype[2], ",") {
-				switch o {
-				case "cpu", "cpuacct", "memory", "pids":
-					controllers = append(controllers, o)
-				case "name=systemd":
-					named = true
-					c.dir, c.options = "systemd", "none,name=systemd"
-				}
-			}
-			if len(controllers) > 0 {
-				c.dir = strings.Join(controllers, ",")
+			v2 = hostCgroup{v2: true, dir: "unified", options: "-", path: at}
+		case fs[0] == "cgroup":
+			c := hostCgroup{}
+			if options := strings.Split(fs[2], ","); slices.Contains(options, "name=systemd") {
+				c.dir, c.options = "systemd", "none,name=systemd"
+			} else {
+				c.dir = strings.Join(slices.DeleteFunc(options, func(o string) bool { return !known[o] }), ",")
 				c.options = c.dir
-				bounds = true
 			}
-			c.path = below(at, root, ownCgroup(string(own), cmp.Or(c.dir, "-")))
-		}
-		if c.dir != "" && !slices.ContainsFunc(out, func(o hostCgroup) bool { return o.dir == c.dir }) {
-			out = append(out, c)
+			c.path = below(at, root, ownCgroup(string(own), strings.TrimPrefix(c.options, "none,")))
+			if c.dir != "" && !slices.ContainsFunc(v1, func(o hostCgroup) bool { return o.dir == c.dir }) {
+				v1 = append(v1, c)
+			}
 		}
 	}
-	i := slices.IndexFunc(out, func(c hostCgroup) bool { return c.v2 })
 	switch {
-	case i < 0:
+	case !v2.v2:
 		return nil, errors.New("no cgroup2 file system is mounted")
-	case bounds && !named && !noControllers:
+	case len(v1) == 0 || noControllers:
+		v2.dir, v2.bare = ".", noControllers
+		return []hostCgroup{v2}, nil
+	case !slices.ContainsFunc(v1, func(c hostCgroup) bool { return c.dir == "systemd" }):
 		return nil, errors.New("controllers are mounted as cgroup v1 without name=systemd")
-	case !bounds || noControllers: // v2 alone
-		out = []hostCgroup{out[i]}
-		out[0].dir = "."
 	}
-	return out, nil
+	return append(v1, v2), nil
 }
 
-// ownCgroup finds this process's cgroup in a v1 hierarchy, in /proc/self/cgroup.
-func ownCgroup(text, dir string) string {
+// ownCgroup finds this process's cgroup in the v1 hierarchy with those controllers, in /proc/self/cgroup.
+func ownCgroup(text, controllers string) string {
 	for line := range strings.Lines(text) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(f) == 3 && (f[1] == dir || f[1] == "name="+dir || slices.Contains(strings.Split(f[1], ","), strings.Split(dir, ",")[0])) {
+		if len(f) == 3 && f[1] == controllers {
 			return f[2]
 		}
 	}
@@ -106,28 +105,63 @@ func below(at, root, cgroup string) string {
 	return filepath.Join(at, rel)
 }
 
-// makeCgroups makes the root of a host in each hierarchy, and removes what a killed test left there.
-func makeCgroups(trees []hostCgroup, name string) ([]hostCgroup, error) {
-	var made []hostCgroup
+// makeCgroups makes the root of a host in each hierarchy, and removes what a killed test left there. What was made is
+// returned with an error, too.
+func makeCgroups(trees []hostCgroup, name string) (made []hostCgroup, err error) {
 	for _, c := range trees {
 		sweepCgroups(c.path)
-		c.path = filepath.Join(c.path, name)
-		if err := os.Mkdir(c.path, 0o755); err != nil {
-			return made, err
+		above := c.path
+		c.top = filepath.Join(above, name)
+		if c.path = c.top; c.bare {
+			c.path = filepath.Join(c.top, bareRoot)
 		}
 		made = append(made, c)
+		if err := os.MkdirAll(c.path, 0o755); err != nil {
+			return made, err
+		}
+		if !c.v2 {
+			if err := shareCPUs(above, c.path); err != nil {
+				return made, err
+			}
+		}
 	}
 	return made, nil
 }
 
-// sweepCgroups removes the hosts of processes that are gone.
+// shareCPUs gives a new v1 group the processors of the one above, and so those below it: without any, it takes no process.
+func shareCPUs(top, path string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		b, err := os.ReadFile(filepath.Join(top, file))
+		if err != nil {
+			return nil // another controller
+		}
+		if err := os.WriteFile(filepath.Join(path, file), b, 0); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(path, "cgroup.clone_children"), []byte("1"), 0)
+}
+
+// sweepCgroups removes the empty hosts of processes that are gone.
 func sweepCgroups(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), cgroupPrefix)
 		first, _, _ := strings.Cut(rest, "-")
-		if pid, err := strconv.Atoi(first); ok && err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			_ = removeCgroup(filepath.Join(dir, e.Name()))
+		pid, err := strconv.Atoi(first)
+		if !ok || err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			continue
+		}
+		top, used := filepath.Join(dir, e.Name()), false // by a host of another container, maybe
+		_ = filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Name() == "cgroup.procs" {
+				b, err := os.ReadFile(p)
+				used = used || err != nil || len(b) > 0
+			}
+			return nil
+		})
+		if !used {
+			_ = removeCgroup(top)
 		}
 	}
 }
@@ -157,7 +191,7 @@ func (h *Host) removeCgroups() {
 	for _, c := range h.cgroups {
 		var err error
 		for range 500 { // a process that came in by Run is only now reaped outside
-			if err = removeCgroup(c.path); err == nil {
+			if err = removeCgroup(c.top); err == nil {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -209,6 +243,10 @@ func (h *Host) Processes() []Proc {
 	if h.pid == 0 {
 		return nil
 	}
+	root := "/" + h.name
+	if h.o.NoControllers {
+		root += "/" + bareRoot
+	}
 	host, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", h.pid))
 	if err != nil {
 		h.t.Fatalf("host: %v", err)
@@ -237,7 +275,7 @@ func (h *Host) Processes() []Proc {
 		if level < 0 {
 			continue
 		}
-		if p, ok := readProc(pid, level, h.name); ok {
+		if p, ok := readProc(pid, level, root); ok {
 			out = append(out, p)
 		}
 	}
@@ -260,8 +298,9 @@ func levelBelow(file, name string) int {
 	return -1
 }
 
-// readProc reads a process that is level PID namespaces below its host's; false: it is gone or a zombie.
-func readProc(pid, level int, host string) (Proc, bool) {
+// readProc reads a process that is level PID namespaces below its host's, whose cgroups are below root; false: it is gone
+// or a zombie.
+func readProc(pid, level int, root string) (Proc, bool) {
 	p := Proc{PID: pid}
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	status, err1 := os.ReadFile(dir + "status")
@@ -287,7 +326,7 @@ func readProc(pid, level int, host string) (Proc, bool) {
 	}
 	for line := range strings.Lines(string(cgroups)) {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
-			_, inside, _ := strings.Cut(strings.TrimSpace(path), host)
+			_, inside, _ := strings.Cut(strings.TrimSpace(path), root)
 			p.Cgroup = cmp.Or(inside, "/")
 		}
 	}

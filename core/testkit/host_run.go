@@ -54,7 +54,7 @@ func (h *Host) Command(ctx context.Context, user string, argv ...string) *exec.C
 }
 
 // Run runs a program inside as a user, root if user is empty, and returns what it wrote and its exit status: 128 and the
-// signal's number if it died of one.
+// signal's number if it died of one. With the end of ctx, its process group is killed.
 func (h *Host) Run(ctx context.Context, user string, argv ...string) (out string, exit int) {
 	h.t.Helper()
 	cmd := h.Command(ctx, user, argv...)

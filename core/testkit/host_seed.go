@@ -15,7 +15,7 @@ import (
 // masked are units that a systemd package starts by itself and that would act on the outer machine's kernel or devices,
 // or wait for hardware that is not there.
 const masked = `
-console-getty.service getty.target getty-static.service dev-hugepages.mount dev-mqueue.mount kmod-static-nodes.service
+console-getty.service getty.target getty-static.service dev-hugepages.mount kmod-static-nodes.service
 proc-sys-fs-binfmt_misc.automount proc-sys-fs-binfmt_misc.mount sys-fs-fuse-connections.mount sys-kernel-config.mount
 sys-kernel-debug.mount sys-kernel-tracing.mount systemd-ask-password-console.path systemd-ask-password-wall.path
 systemd-binfmt.service systemd-firstboot.service systemd-hibernate-clear.service systemd-hwdb-update.service
@@ -25,7 +25,19 @@ systemd-pcrphase-sysinit.service systemd-pstore.service systemd-random-seed.serv
 systemd-repart.service systemd-resolved.service systemd-sysctl.service systemd-timesyncd.service
 systemd-tmpfiles-setup-dev.service systemd-tmpfiles-setup-dev-early.service systemd-udevd.service
 systemd-udevd-control.socket systemd-udevd-kernel.socket systemd-udev-settle.service systemd-udev-trigger.service
-systemd-vconsole-setup.service tmp.mount`
+systemd-vconsole-setup.service`
+
+// openProc ends the time in which /proc/sys is read-only: as long as something lies over a part of /proc, the kernel lets
+// nobody mount a new one in a user namespace.
+const openProc = `[Unit]
+Description=Open /proc/sys
+DefaultDependencies=no
+Before=sysinit.target
+
+[Service]
+Type=oneshot
+ExecStart=/bin/umount -l /proc/sys
+`
 
 // writeSeed writes the tables that host.sh reads, the files that are laid over the copy of /etc and into the empty /run,
 // and, on a new disk, what a machine has before its first boot.
@@ -42,22 +54,26 @@ func (h *Host) writeSeed() error {
 	unit := func(name string) string { return seed("run/systemd/system/" + name) }
 	short := "host-" + h.name[len(h.name)-8:]
 	files := map[string]string{
-		filepath.Join(h.dir, "host.sh"): hostScript,
-		filepath.Join(h.dir, "binds"):   binds,
-		filepath.Join(h.dir, "drop"):    notInside,
-		seed("etc/passwd"):              passwd,
-		seed("etc/group"):               group,
-		seed("etc/nsswitch.conf"):       "passwd: files systemd\ngroup: files systemd\nshadow: files\nhosts: files dns\n",
-		seed("etc/hostname"):            short + "\n",
-		seed("etc/hosts"):               "127.0.0.1 localhost " + short + "\n::1 localhost\n",
-		seed("etc/resolv.conf"):         string(resolv),
-		seed("etc/environment"):         "",
+		filepath.Join(h.dir, "host.sh"):                    hostScript,
+		filepath.Join(h.dir, "binds"):                      binds,
+		filepath.Join(h.dir, "drop"):                       notInside,
+		seed("etc/passwd"):                                 passwd,
+		seed("etc/group"):                                  group,
+		seed("etc/nsswitch.conf"):                          "passwd: files systemd\ngroup: files systemd\nshadow: files\nhosts: files dns\n",
+		seed("etc/hostname"):                               short + "\n",
+		seed("etc/hosts"):                                  "127.0.0.1 localhost " + short + "\n::1 localhost\n",
+		seed("etc/resolv.conf"):                            string(resolv),
+		seed("etc/environment"):                            "",
 		seed("run/systemd/journald.conf.d/throwaway.conf"): "[Journal]\nAudit=no\nReadKMsg=no\nForwardToSyslog=no\nSystemMaxUse=64M\n",
 	}
+	files[unit("throwaway-proc.service")] = openProc
 	if h.o.NoControllers {
 		files[unit("user@.service.d/throwaway.conf")] = "[Service]\nDelegate=no\n"
 	}
-	links := map[string]string{unit("default.target"): "/usr/lib/systemd/system/multi-user.target"}
+	links := map[string]string{
+		unit("default.target"):                              "/usr/lib/systemd/system/multi-user.target",
+		unit("sysinit.target.wants/throwaway-proc.service"): "../throwaway-proc.service",
+	}
 	for _, name := range strings.Fields(masked) {
 		links[unit(name)] = os.DevNull
 	}

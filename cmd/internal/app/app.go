@@ -40,14 +40,12 @@ func OSEnv() Env {
 
 // Main runs the command line and returns its exit status.
 func Main(env Env) int {
-	// What nohup or a shell's background job ignores stays ignored.
-	signals := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
-	ctx := context.Background()
-	if len(signals) > 0 { // none would mean all
-		var stop context.CancelFunc
-		ctx, stop = signal.NotifyContext(ctx, signals...)
-		defer stop()
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signals = append(signals, syscall.SIGHUP)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	defer stop()
 	return Run(ctx, env)
 }
 

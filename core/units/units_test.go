@@ -1,0 +1,357 @@
+package units
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/systemd"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+func sample(t *testing.T, id, specialists string) mission.Mission {
+	t.Helper()
+	roster, err := mission.ParseRoster(specialists, []string{"manager", "codebuilder", "designer", "site-codebuilder"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mission.Mission{
+		Version: mission.Version, ID: id, Roster: roster, VerifyLimit: mission.Duration(20 * time.Minute),
+		Program: "/opt/claude/bin/claude", Credentials: "/home/example/.config/autoagent/credentials.json",
+	}
+}
+
+func userSettings() Settings {
+	return Settings{
+		Templates: systemd.Files(), Manager: User,
+		Root: "/home/example/.local/share/autoagent", Bin: "/usr/local/bin", UnitDir: "/home/example/.config/systemd/user",
+		Path: "/home/example/bin:/usr/local/bin:/usr/bin:/bin", Home: "/home/example", Lang: "en_GB.UTF-8",
+		Env:     map[string]string{"AUTOAGENT_CONFIG": "/home/example/my settings.yaml"},
+		RunWall: time.Hour,
+	}
+}
+
+func systemSettings() Settings {
+	return Settings{
+		Templates: systemd.Files(), Manager: System, User: "autoagent",
+		Root: "/var/lib/autoagent", Bin: "/usr/local/bin", UnitDir: "/etc/systemd/system",
+		Path: "/usr/local/bin:/usr/bin:/bin", Home: "/var/lib/autoagent", Login: "/etc/autoagent/credentials.json",
+		Memory: 8 << 30, Tasks: 2048, CPUWeight: 80, TickEvery: 90 * time.Second, RunWall: time.Hour,
+	}
+}
+
+func render(t *testing.T, m mission.Mission, s Settings) []File {
+	t.Helper()
+	files, err := Render(m, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := Host(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(files, host...)
+}
+
+func find(t *testing.T, files []File, name string) string {
+	t.Helper()
+	i := slices.IndexFunc(files, func(f File) bool { return f.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no unit %s", name)
+	}
+	return string(files[i].Text)
+}
+
+// lines returns the values of a key.
+func lines(text, key string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if v, ok := strings.CutPrefix(line, key+"="); ok {
+			out = append(out, strings.TrimSuffix(v, "\n"))
+		}
+	}
+	return out
+}
+
+// TestGolden holds what is rendered to testdata, which people review.
+func TestGolden(t *testing.T) {
+	for name, s := range map[string]Settings{"user": userSettings(), "system": systemSettings()} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			for _, f := range render(t, sample(t, "my-site", "codebuilder"), s) {
+				fmt.Fprintf(&b, "==> %s\n%s\n", f.Name, f.Text)
+			}
+			path := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := b.String(); got != string(want) {
+				t.Errorf("the units changed; go test ./core/units -update writes %s:\n%s", path, firstDifference(got, string(want)))
+			}
+		})
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range g {
+		if i >= len(w) || g[i] != w[i] {
+			return fmt.Sprintf("line %d is  %q\nand was %q", i+1, g[i], append(w, make([]string, len(g))...)[i])
+		}
+	}
+	return "lines are missing at the end"
+}
+
+// TestNames: exactly the reserved names, whatever the roster.
+func TestNames(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	letters := "abcxyz019"
+	word := func() string {
+		b := []byte{letters[r.Intn(6)]}
+		for range r.Intn(12) {
+			b = append(b, letters[r.Intn(len(letters))])
+		}
+		return string(b)
+	}
+	for range 300 {
+		id := word()
+		for len(id) < 25 && r.Intn(2) == 0 {
+			id += "-" + word()
+		}
+		kinds := []string{"manager"}
+		var asked []string
+		for range 1 + r.Intn(4) {
+			k := word()
+			if r.Intn(2) == 0 {
+				k += "-" + word()
+			}
+			if !slices.Contains(kinds, k) && k != "manager" {
+				kinds, asked = append(kinds, k), append(asked, fmt.Sprintf("%s:%d", k, 1+r.Intn(5)))
+			}
+		}
+		roster, err := mission.ParseRoster(strings.Join(asked, ","), kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := userSettings()
+		if r.Intn(2) == 0 {
+			s = systemSettings()
+		}
+		s.Root = "/r"
+		files, err := Render(mission.Mission{ID: id, Roster: roster}, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range files {
+			got = append(got, f.Name)
+			if len(f.Text) == 0 {
+				t.Errorf("%s is empty", f.Name)
+			}
+		}
+		if want := mission.UnitNames(id, roster); !slices.Equal(got, want) {
+			t.Fatalf("%s: got\n%q\nwant\n%q", id, got, want)
+		}
+	}
+}
+
+// TestNoUserText: whatever a person or a model wrote, nothing of it stands in a unit. Fields that come later are held to
+// it too.
+func TestNoUserText(t *testing.T) {
+	const mark = "MARK-%h-$HOME"
+	m := sample(t, "my-site", "codebuilder")
+	m.From = &mission.Source{}
+	var fill func(v reflect.Value)
+	fill = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString(mark)
+		case reflect.Pointer:
+			fill(v.Elem())
+		case reflect.Struct:
+			for i := range v.NumField() {
+				if v.Field(i).CanSet() {
+					fill(v.Field(i))
+				}
+			}
+		}
+	}
+	id := m.ID
+	fill(reflect.ValueOf(&m).Elem())
+	m.ID = id
+	for i := range m.Roster {
+		m.Roster[i].Profession = mark
+	}
+	if m.Verify != mark || m.From.Path != mark {
+		t.Fatal("this test could not fail")
+	}
+	for _, s := range []Settings{userSettings(), systemSettings()} {
+		for _, f := range render(t, m, s) {
+			if strings.Contains(string(f.Text), "MARK") {
+				t.Errorf("%s of the %s manager holds text of the mission:\n%s", f.Name, s.Manager, f.Text)
+			}
+		}
+	}
+}
+
+// TestWhoIsWhere: agents in the mission's slice and ended with the target, what stops them in neither.
+func TestWhoIsWhere(t *testing.T) {
+	m := sample(t, "my-site", "codebuilder:2,designer")
+	for _, s := range []Settings{userSettings(), systemSettings()} {
+		files := render(t, m, s)
+		target := find(t, files, "forge-autoagent-my-site.target")
+		for _, a := range m.Roster {
+			for _, kind := range []string{"service", "timer", "socket"} {
+				name := "forge-autoagent-my-site-" + a.Name + "." + kind
+				text := find(t, files, name)
+				part := slices.Equal(lines(text, "PartOf"), []string{"forge-autoagent-my-site.target"})
+				if part == (a.Role == mission.Quota) {
+					t.Errorf("%s: PartOf=%q", name, lines(text, "PartOf"))
+				}
+				if kind != "service" && !slices.Contains(lines(target, "Wants"), name) {
+					t.Errorf("the target does not want %s", name)
+				}
+			}
+			want := mission.Slice(m.ID)
+			if a.Role == mission.Quota {
+				want = mission.GuardSlice(m.ID)
+			}
+			text := find(t, files, "forge-autoagent-my-site-"+a.Name+".service")
+			if got := lines(text, "Slice"); !slices.Equal(got, []string{want}) {
+				t.Errorf("%s is in %q", a.Name, got)
+			}
+			if got := lines(text, "User"); (s.Manager == System) != slices.Equal(got, []string{"autoagent"}) || s.Manager == User && got != nil {
+				t.Errorf("%s of the %s manager runs as %q", a.Name, s.Manager, got)
+			}
+			cells := a.Role == mission.Manager || a.Role == mission.Specialist
+			if got := lines(text, "RestrictNamespaces"); cells && got != nil || !cells && got == nil {
+				t.Errorf("%s: RestrictNamespaces=%q", a.Name, got)
+			}
+			if got := lines(text, "LoadCredential"); (got != nil) != (cells && s.Login != "") {
+				t.Errorf("%s of the %s manager: LoadCredential=%q", a.Name, s.Manager, got)
+			}
+		}
+		for _, kind := range []string{"service", "socket"} {
+			text := find(t, files, "forge-autoagent-my-site-stop."+kind)
+			if lines(text, "PartOf") != nil {
+				t.Errorf("the stop's %s ends with the mission", kind)
+			}
+		}
+		if got := lines(find(t, files, "forge-autoagent-my-site-stop.service"), "Slice"); !slices.Equal(got, []string{mission.GuardSlice(m.ID)}) {
+			t.Errorf("the stop is in %q", got)
+		}
+	}
+}
+
+// TestKeepsOutOfCells: lines that keep bwrap from starting, or that reach into cells and break what runs there, stand in
+// no unit whose ticks start cells.
+func TestKeepsOutOfCells(t *testing.T) {
+	bad := regexp.MustCompile(`(?m)^(RestrictNamespaces|SystemCall\w+|ProtectProc|ProcSubset|ProtectKernel\w+|ProtectHostname|MemoryDenyWriteExecute|InaccessiblePaths|TemporaryFileSystem|PrivateNetwork|PrivateDevices|ProtectHome|RootDirectory)=`)
+	if !bad.MatchString("A=1\nProtectProc=invisible\n") {
+		t.Fatal("this test could not fail")
+	}
+	for _, s := range []Settings{userSettings(), systemSettings()} {
+		for _, f := range render(t, sample(t, "my-site", "codebuilder"), s) {
+			if !strings.HasSuffix(f.Name, "-manager.service") && !strings.HasSuffix(f.Name, "-codebuilder-1.service") {
+				continue
+			}
+			if got := bad.FindString(string(f.Text)); got != "" {
+				t.Errorf("%s of the %s manager has %s", f.Name, s.Manager, got)
+			}
+		}
+	}
+}
+
+// TestRootsUnits: what root runs gets nothing that another user decides.
+func TestRootsUnits(t *testing.T) {
+	s := systemSettings()
+	s.Path, s.Env = "/home/example/bin:/usr/bin", map[string]string{"AUTOAGENT_CONFIG": "/home/example/config.yaml"}
+	roots := 0
+	for _, f := range render(t, sample(t, "my-site", "codebuilder"), s) {
+		if !strings.HasSuffix(f.Name, ".service") || lines(string(f.Text), "User") != nil {
+			continue
+		}
+		roots++
+		if strings.Contains(string(f.Text), "/home/example") || lines(string(f.Text), "Environment") != nil {
+			t.Errorf("%s takes something of the owner:\n%s", f.Name, f.Text)
+		}
+		caps := strings.Fields(strings.Join(lines(string(f.Text), "CapabilityBoundingSet"), " "))
+		if len(caps) == 0 || slices.Contains(caps, "CAP_DAC_OVERRIDE") || slices.Contains(caps, "CAP_CHOWN") {
+			t.Errorf("%s can write what is not root's: %q", f.Name, caps)
+		}
+	}
+	if roots != 2 {
+		t.Errorf("root runs %d units, not stop and reconcile", roots)
+	}
+	for _, f := range render(t, sample(t, "my-site", "codebuilder"), s) {
+		// systemd follows links when it gives a socket away, and whoever owns the folder may put one there.
+		if strings.HasSuffix(f.Name, ".socket") && lines(string(f.Text), "SocketUser") != nil && !strings.HasPrefix(lines(string(f.Text), "ListenDatagram")[0], "%t/") {
+			t.Errorf("%s gives a socket away in a folder that is not root's", f.Name)
+		}
+	}
+}
+
+// TestPrivateTmp: a private /tmp must not hide what a tick needs, or every mission in it would look like one that is gone.
+func TestPrivateTmp(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Settings, *mission.Mission)
+		own    bool
+	}{
+		{func(*Settings, *mission.Mission) {}, true},
+		{func(s *Settings, _ *mission.Mission) { s.Root = "/tmp/root" }, false},
+		{func(s *Settings, _ *mission.Mission) { s.Root = "/tmpfoo" }, true},
+		{func(s *Settings, _ *mission.Mission) { s.Bin = "/var/tmp/bin" }, false},
+		{func(s *Settings, _ *mission.Mission) { s.Path = "/tmp/x/bin:/usr/bin" }, false},
+		{func(_ *Settings, m *mission.Mission) { m.Program = "/tmp/claude" }, false},
+		{func(_ *Settings, m *mission.Mission) { m.Credentials = "/tmp/login" }, false},
+	} {
+		s, m := userSettings(), sample(t, "x", "codebuilder")
+		c.change(&s, &m)
+		text := find(t, render(t, m, s), "forge-autoagent-x-manager.service")
+		writes := strings.Contains(text, "\nReadWritePaths=-/tmp -/var/tmp\n")
+		if own := lines(text, "PrivateTmp") != nil; own != c.own || writes == c.own {
+			t.Errorf("root %s, bin %s: a /tmp of its own: %v, writes to the real one: %v", s.Root, s.Bin, own, writes)
+		}
+	}
+}
+
+// TestLimits: a tick may take as long as its runs need, the guard's may not hang.
+func TestLimits(t *testing.T) {
+	s := userSettings()
+	s.RunWall, s.TickSteps = 2*time.Hour, 3
+	files := render(t, sample(t, "x", "codebuilder"), s)
+	for name, want := range map[string]string{
+		"codebuilder-1": fmt.Sprintf("%ds", 3*int((2*time.Hour+2*20*time.Minute+gitTime).Seconds())), "quota": "120s", "reporter": "120s",
+	} {
+		if got := lines(find(t, files, "forge-autoagent-x-"+name+".service"), "TimeoutStartSec"); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: TimeoutStartSec=%q, want %s", name, got, want)
+		}
+	}
+}
+
+func TestStopSocket(t *testing.T) {
+	if got := StopSocket("/run/user/1000", "my-site"); got != "/run/user/1000/forge-autoagent/my-site.stop" {
+		t.Error(got)
+	}
+	text := find(t, render(t, sample(t, "my-site", "codebuilder"), userSettings()), "forge-autoagent-my-site-stop.socket")
+	if got := lines(text, "ListenDatagram"); !slices.Equal(got, []string{StopSocket("%t", "my-site")}) {
+		t.Errorf("the unit listens on %q", got)
+	}
+}
