@@ -148,9 +148,9 @@ func here(t *testing.T, root store.Root) (wait func()) {
 	}
 }
 
-// TestForkBomb: an agent that takes all there is keeps others of its mission from starting, which is told, but neither
+// TestAgentTakesAll: an agent that takes all there is keeps others of its mission from starting, which is told, but neither
 // the guard nor the stop.
-func TestForkBomb(t *testing.T) {
+func TestAgentTakesAll(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

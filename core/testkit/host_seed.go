@@ -67,9 +67,6 @@ func (h *Host) writeSeed() error {
 		seed("run/systemd/journald.conf.d/throwaway.conf"): "[Journal]\nAudit=no\nReadKMsg=no\nForwardToSyslog=no\nSystemMaxUse=64M\n",
 	}
 	files[unit("throwaway-proc.service")] = openProc
-	if h.o.NoControllers {
-		files[unit("user@.service.d/throwaway.conf")] = "[Service]\nDelegate=no\n"
-	}
 	links := map[string]string{
 		unit("default.target"):                              "/usr/lib/systemd/system/multi-user.target",
 		unit("sysinit.target.wants/throwaway-proc.service"): "../throwaway-proc.service",
