@@ -2,6 +2,7 @@
 VERSION ?= 0.1.0-dev
 PREFIX ?= /usr/local
 PROGRAMS = AutoAgentProject autoagent-manager autoagent-specialist autoagent-reporter autoagent-quota autoagent-bridge
+STEPPED = $(addprefix ./core/,files queue store ledger reporter guard)
 FOLDERS = cmd core bridge systemd prompts
 GO ?= go
 export CGO_ENABLED = 0
@@ -22,6 +23,7 @@ demo: tools build ## run a small real mission whose model is played from a scrip
 
 test: tools check ## run everything
 	$(GO) test -timeout 14m ./...
+	$(GO) test -timeout 5m -tags testonly $(STEPPED)
 
 check: ## formatting, vet, both builds
 	@out=$$(gofmt -l $(FOLDERS)); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }

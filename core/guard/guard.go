@@ -50,7 +50,6 @@ func Decide(budget money.Amount, used int64, said int, left time.Duration, limit
 
 // Once adds up and acts. The caller has begun the tick.
 func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
-	m := g.Mission
 	book, err := g.Store.Ledger().Read()
 	if err != nil {
 		return tick.Idle, err
@@ -63,8 +62,8 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 	errs = append(errs, err)
 	said, err := g.said()
 	errs = append(errs, err)
-	used := book.Used.N
-	a := Decide(m.Budget, used, said.Threshold, left, limited)
+	budget, used := book.Budget, book.Used.N
+	a := Decide(budget, used, said.Threshold, left, limited)
 	if a.Stop != "" {
 		errs = append(errs, g.Stop(a.Stop, a.Reason))
 	}
@@ -74,12 +73,12 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 			level = journal.Blocker
 		}
 		g.Event(journal.Event{Kind: journal.BudgetCrossed, Level: level, Incident: fmt.Sprintf("budget-%d", a.Say),
-			Text: fmt.Sprintf("%d%% of the budget is used: %s of %s", a.Say, money.Amount{Unit: m.Budget.Unit, N: used}, m.Budget)})
+			Text: fmt.Sprintf("%d%% of the budget is used: %s of %s", a.Say, book.Used, budget)})
 		errs = append(errs, g.Store.Save("quota.json", Said{mission.Version, a.Said}))
 	}
-	line := fmt.Sprintf("%s of %s used", money.Amount{Unit: m.Budget.Unit, N: used}, m.Budget)
+	line := fmt.Sprintf("%s of %s used", book.Used, budget)
 	if limited {
-		line += fmt.Sprintf(", %s left", left.Round(time.Minute))
+		line += fmt.Sprintf(", %s left", left.Round(min(time.Minute, max(left/20, time.Second)).Truncate(time.Second)))
 	}
 	g.Line(ctx, "idle", "", "", "%s", line)
 	if a.Stop != "" {

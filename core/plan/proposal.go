@@ -111,9 +111,9 @@ func Check(prop Proposal, roster []mission.Agent, prior *Plan) []string {
 	}
 	for _, s := range prop.Steps {
 		id := cut(s.ID, 60)
-		checkText(say, id, "title", s.Title, MaxTitle, true)
-		checkText(say, id, "brief", s.Brief, MaxBrief, true)
-		checkText(say, id, "verify", s.Verify, MaxVerify, false)
+		checkText(say, id, "title", s.Title, MaxTitle)
+		checkText(say, id, "brief", s.Brief, MaxBrief)
+		checkText(say, id, "verify", s.Verify, MaxVerify)
 		if strings.ContainsFunc(s.Title, func(r rune) bool { return r != 0 && unicode.IsControl(r) }) {
 			say("step %q: the title has more than one line, or a control character", id)
 		}
@@ -127,7 +127,7 @@ func Check(prop Proposal, roster []mission.Agent, prior *Plan) []string {
 			say("step %q: %d acceptances, at most %d", id, len(s.Acceptance), MaxAcceptance)
 		}
 		for _, a := range s.Acceptance {
-			checkText(say, id, "acceptance", a, MaxCriterion, true)
+			checkText(say, id, "acceptance", a, MaxCriterion)
 		}
 		for i, d := range s.DependsOn {
 			switch {
@@ -184,8 +184,8 @@ func checkReplan(prop Proposal, prior *Plan) []string {
 
 func norm(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func checkText(say func(string, ...any), id, what, s string, max int, need bool) {
-	if need && strings.TrimSpace(s) == "" {
+func checkText(say func(string, ...any), id, what, s string, max int) {
+	if strings.TrimSpace(s) == "" {
 		say("step %q: the %s is empty", id, what)
 	}
 	if n := utf8.RuneCountInString(s); n > max {

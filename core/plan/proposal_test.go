@@ -53,7 +53,6 @@ func TestCheckAccepts(t *testing.T) {
 		"longest texts": steps(with(func(s *ProposedStep) {
 			s.Title, s.Brief, s.Verify = strings.Repeat("ü", MaxTitle), strings.Repeat("😀", MaxBrief), strings.Repeat("é", MaxVerify)
 		})),
-		"no verify":                   steps(with(func(s *ProposedStep) { s.Verify = "" })),
 		"brief and verify of lines":   steps(with(func(s *ProposedStep) { s.Brief, s.Verify = "one\n\ttwo\r\n", "make\nmake test\n" })),
 		"the longest id":              steps(with(func(s *ProposedStep) { s.ID = "a" + strings.Repeat("b", 39) })),
 		"both professions":            steps(step("a"), with(func(s *ProposedStep) { s.ID, s.Profession = "b", "designer" })),
@@ -89,6 +88,7 @@ func TestCheckRefuses(t *testing.T) {
 		"the manager's own":      {steps(with(func(s *ProposedStep) { s.Profession = "manager" })), []string{`nobody in the roster is a "manager"`}},
 		"no profession":          {steps(with(func(s *ProposedStep) { s.Profession = "" })), []string{`is a ""`}},
 		"empty title":            {steps(with(func(s *ProposedStep) { s.Title = "" })), []string{"title is empty"}},
+		"no verify":              {steps(with(func(s *ProposedStep) { s.Verify = " " })), []string{"verify is empty"}},
 		"blank brief":            {steps(with(func(s *ProposedStep) { s.Brief = " \n\t" })), []string{"brief is empty"}},
 		"blank criterion":        {steps(with(func(s *ProposedStep) { s.Acceptance = []string{"x", " "} })), []string{"acceptance is empty"}},
 		"no criterion":           {steps(with(func(s *ProposedStep) { s.Acceptance = nil })), []string{"at least one acceptance"}},
@@ -136,7 +136,7 @@ func TestCheckFindsEverythingAtOnce(t *testing.T) {
 	got := strings.Join(Check(p, crew(t), nil), "\n")
 	for _, want := range []string{
 		`"b" stands twice`, `"BAD ID"`, `"e" depends on itself`, `"f" depends on "nosuch"`, `"g" depends on "a" twice`,
-		`"h": the title is empty`, `"h": the brief is empty`, `"h": nobody`, `"h": name at least one acceptance`,
+		`"h": the title is empty`, `"h": the brief is empty`, `"h": the verify is empty`, `"h": nobody`, `"h": name at least one acceptance`,
 		`"i": the title`, `"i": the brief has 8001`, `"i": the verify holds`, `"i": the acceptance is empty`,
 	} {
 		if !strings.Contains(got, want) {

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/usererr"
 )
 
 // Queue is the mailboxes of one mission.
@@ -56,7 +57,7 @@ func (q Queue) Sequence(ctx context.Context, agent string) (int, error) {
 		return 0, err
 	default:
 		if n, err = strconv.Atoi(strings.TrimSpace(string(b))); err != nil {
-			return 0, fmt.Errorf("%s: %w", path, err)
+			return 0, usererr.Wrap(err, usererr.Unreadable, "put the number of the last envelope there", "%s cannot be read", path)
 		}
 	}
 	n++

@@ -279,7 +279,7 @@ func (l *loop) failed(x *agent, how string) {
 	l.s.Log.Warn("tick", "agent", x.Name, "how", how)
 	ev := journal.Event{At: time.Now(), Kind: journal.Repaired, Agent: x.Name, Text: fmt.Sprintf("a tick of %s %s", x.Name, how)}
 	if x.failures == 5 {
-		ev.Level, ev.Incident = journal.Blocker, "ticks-"+x.Name
+		ev.Level, ev.Incident = journal.Blocker, fmt.Sprintf("ticks-%s-%d", x.Name, ev.At.Unix())
 		ev.Text = fmt.Sprintf("five ticks of %s in a row went wrong, the last one %s", x.Name, how)
 	}
 	if err := l.st.Journal().Add(ev); err != nil {

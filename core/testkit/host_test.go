@@ -314,11 +314,12 @@ func testUnits(t *testing.T, h *Host, user string) {
 
 func testLimits(t *testing.T, h *Host) {
 	for _, c := range []struct {
-		name, controller, script, result string
-		properties                       []string
+		name, controller, script string
+		properties, results      []string
 	}{
-		{"TasksMax", "pids", "for i in 1 2 3 4 5 6; do sleep 0.1 & done; wait; echo all", "exit-code", []string{"TasksMax=4"}},
-		{"MemoryMax", "memory", "head -c 100M /dev/zero | tail -c 90M >/dev/null; echo all", "oom-kill", []string{"MemoryMax=24M", "MemorySwapMax=0"}},
+		{"TasksMax", "pids", "for i in 1 2 3 4 5 6; do sleep 0.1 & done; wait; echo all", []string{"TasksMax=4"}, []string{"exit-code"}},
+		{"MemoryMax", "memory", "head -c 100M /dev/zero | tail -c 90M >/dev/null && echo all", []string{"MemoryMax=24M", "MemorySwapMax=0"},
+			[]string{"oom-kill", "exit-code"}}, // of v1, systemd learns nothing of what the kernel killed
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			Need(t, h.Bounds(c.controller), "THE CGROUP CONTROLLER "+c.controller)
@@ -340,7 +341,7 @@ func testLimits(t *testing.T, h *Host) {
 				switch {
 				case as.user != "" && !cgroup2(h, c.controller):
 					t.Logf("%s IN A USER MANAGER WAS NOT TRIED: %s is a controller of cgroup v1, which is not handed down", c.name, c.controller)
-				case result != c.result || strings.Contains(out, "\nall\n"):
+				case !slices.Contains(c.results, result) || strings.Contains(out, "\nall\n"):
 					t.Errorf("with %s: %s", c.properties, out)
 				}
 			}

@@ -54,7 +54,7 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 		}
 		fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "limit", Reason: res.Reason, Until: now.Add(lastWait).UTC()}, now)
 		if fresh {
-			t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "credit", Text: "the account has no credit left: " + res.Reason})
+			t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: incident("credit", now), Text: "the account has no credit left: " + res.Reason})
 		}
 		return Later, err
 	case res.Class == "init-mismatch" || res.Class == "model":
@@ -64,7 +64,7 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 		}
 		fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "stall", Reason: res.Reason, Until: now.Add(lastWait).UTC()}, now)
 		if fresh {
-			t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "program", Text: "the agent program does not do as asked: " + res.Reason})
+			t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: incident("program", now), Text: "the agent program does not do as asked: " + res.Reason})
 		}
 		return Later, err
 	case res.Class == "overage":
@@ -72,6 +72,11 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 	}
 	h.Waits = 0
 	return Moved, nil
+}
+
+// incident names one occurrence of a condition: the next one is told again.
+func incident(what string, at time.Time) string {
+	return fmt.Sprintf("%s-%d", what, at.Unix())
 }
 
 // uncount forgets the last run of a hold: it is no attempt at the work.
@@ -92,7 +97,7 @@ func backOff(n int) time.Duration {
 func (t *Tick) pauseLogin(ctx context.Context, reason string) error {
 	fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "login", Reason: reason}, t.Now())
 	if fresh {
-		t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "login", Text: reason + "; AutoAgentProject login takes a new one"})
+		t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: incident("login", t.Now()), Text: reason + "; AutoAgentProject login takes a new one"})
 	}
 	t.Line(ctx, "blocked", "", "", "waits for a login")
 	return err

@@ -132,7 +132,7 @@ func (t *Tick) doing(step string) string {
 func (t *Tick) reserve(ctx context.Context, run, step string) (money.Amount, Outcome, error) {
 	m := t.Mission
 	n, decision, err := t.ledger.Reserve(ctx, ledger.ReserveRequest{
-		Run: run, Agent: t.Agent.Name, Step: step, Model: m.Model, Budget: m.Budget, StepLimit: m.StepLimit, MinRun: m.MinRun,
+		Run: run, Agent: t.Agent.Name, Step: step, Model: m.Model, StepLimit: m.StepLimit, MinRun: m.MinRun,
 		AgentsDue: t.agentsDue(), Now: t.Now(),
 	})
 	limit := money.Amount{Unit: m.Budget.Unit, N: n}

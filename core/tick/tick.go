@@ -79,8 +79,11 @@ func (t *Tick) Begin(ctx context.Context) (Outcome, func(), error) {
 		return Idle, nil, err
 	}
 	if err := t.Store.Save(RunningName(t.Agent.Name), Running{mission.Version, t.Owner}); err != nil {
-		unlock()
-		return Idle, nil, err
+		if t.Agent.Role != mission.Quota { // whoever stops the mission does so on a full disk too
+			unlock()
+			return Idle, nil, err
+		}
+		t.Log.Warn("record of the tick", "err", err)
 	}
 	t.ledger = t.Store.Ledger()
 	if r := t.Agent.Role; r == mission.Manager || r == mission.Specialist { // only they have runs
