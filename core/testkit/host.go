@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,10 +71,7 @@ const (
 // NewHost boots a host, which ends with the test. Where there can be none, the test is skipped, or failed if CI=true.
 func NewHost(t testing.TB, o HostOptions) *Host {
 	t.Helper()
-	Need(t, os.Geteuid() == 0, "root, FOR A HOST OF ITS OWN")
-	for _, p := range []string{"unshare", "nsenter", "setpriv", "mount", "pivot_root", "journalctl", "systemctl", "dbus-daemon"} {
-		Need(t, OnPath(p) || p == "dbus-daemon" && OnPath("dbus-broker"), "THE PROGRAM "+p+", FOR A HOST OF ITS OWN")
-	}
+	needHost(t)
 	h := &Host{
 		t: t, o: o,
 		name:  fmt.Sprintf("%s%d-%s", cgroupPrefix, os.Getpid(), strings.ToLower(rand.Text()[:8])),
@@ -92,6 +90,25 @@ func NewHost(t testing.TB, o HostOptions) *Host {
 	t.Cleanup(h.Crash)
 	h.Boot()
 	return h
+}
+
+// needHost ends a test on a machine that cannot have a host.
+func needHost(t testing.TB) {
+	t.Helper()
+	ids, _ := os.ReadFile("/proc/self/uid_map")
+	Need(t, os.Geteuid() == 0 && strings.Contains(string(ids), " 4294967295"), "root OF THE MACHINE, FOR A HOST OF ITS OWN")
+	for _, p := range []string{"unshare", "nsenter", "setpriv", "mount", "pivot_root", "systemctl", "journalctl"} {
+		Need(t, OnPath(p), p+", FOR A HOST OF ITS OWN")
+	}
+	for name, places := range map[string][]string{ // Debian's names
+		"systemd":           {"/usr/lib/systemd/systemd", "/lib/systemd/systemd"},
+		"dbus":              {"/usr/lib/systemd/system/dbus.socket", "/lib/systemd/system/dbus.socket"},
+		"dbus-user-session": {"/usr/lib/systemd/user/dbus.socket"},
+		"libpam-systemd":    {"/usr/lib*/security/pam_systemd.so", "/usr/lib/*/security/pam_systemd.so", "/lib/*/security/pam_systemd.so"},
+	} {
+		there := slices.ContainsFunc(places, func(p string) bool { found, _ := filepath.Glob(p); return len(found) > 0 })
+		Need(t, there, "THE PACKAGE "+name+", FOR A HOST OF ITS OWN")
+	}
 }
 
 func realPath(t testing.TB, path string) string {

@@ -263,7 +263,7 @@ func TestWhoIsWhere(t *testing.T) {
 // TestKeepsOutOfCells: lines that keep bwrap from starting, or that reach into cells and break what runs there, stand in
 // no unit whose ticks start cells.
 func TestKeepsOutOfCells(t *testing.T) {
-	bad := regexp.MustCompile(`(?m)^(RestrictNamespaces|SystemCall\w+|ProtectProc|ProcSubset|ProtectKernel\w+|ProtectHostname|MemoryDenyWriteExecute|InaccessiblePaths|TemporaryFileSystem|PrivateNetwork|PrivateDevices|ProtectHome|RootDirectory)=`)
+	bad := regexp.MustCompile(`(?m)^(RestrictNamespaces|SystemCall\w+|ProtectProc|ProcSubset|ProtectKernel\w+|ProtectHostname|MemoryDenyWriteExecute|InaccessiblePaths|TemporaryFileSystem|PrivateNetwork|PrivateDevices|RootDirectory)=|^ProtectHome=(yes|tmpfs)`)
 	if !bad.MatchString("A=1\nProtectProc=invisible\n") {
 		t.Fatal("this test could not fail")
 	}
