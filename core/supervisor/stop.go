@@ -75,6 +75,9 @@ func (s *Supervisor) finish(ctx context.Context, st *store.Store, m mission.Miss
 			s.Log.Warn("record of the stop", "step", name, "err", err)
 		}
 	}
+	for _, a := range m.Roster { // of a supervisor that died
+		_ = os.Remove(st.Socket(a.Name))
+	}
 	note(engine.SocketsClosed, "")
 	ticks := s.ticks(st, m, l)
 	ended := s.endTicks(ticks, l)
@@ -216,6 +219,9 @@ func (s *Supervisor) killAndProve(st *store.Store, m mission.Mission, ticks []pr
 		time.Sleep(5 * time.Millisecond)
 	}
 	for _, a := range m.Roster {
+		if err := tick.EndCell(st.Agent(a.Name)); err != nil {
+			return "", err
+		}
 		runs, err := os.ReadDir(filepath.Join(st.Agent(a.Name), "runs"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
@@ -227,5 +233,9 @@ func (s *Supervisor) killAndProve(st *store.Store, m mission.Mission, ticks []pr
 			cells++
 		}
 	}
-	return fmt.Sprintf("%s%d ticks gone, no descendant left, the PID namespaces of %d runs are gone", empty, len(ticks), cells), nil
+	orphans := ""
+	if l != nil {
+		orphans = "no descendant left, "
+	}
+	return fmt.Sprintf("%s%d ticks gone, %sthe PID namespaces of %d runs and of every agent's last command are gone", empty, len(ticks), orphans, cells), nil
 }

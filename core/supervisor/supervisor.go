@@ -18,6 +18,7 @@ import (
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/proc"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/tick"
 	"example.com/AutoAgentProject/core/usererr"
 	"example.com/AutoAgentProject/core/wake"
 )
@@ -80,10 +81,31 @@ func (s *Supervisor) Live(ctx context.Context, id string) (engine.Live, error) {
 	if err != nil || !alive {
 		return engine.Live{}, err
 	}
-	return engine.Live{Ticking: true, By: fmt.Sprintf("%s, process %d", Name, o.Process.PID)}, nil
+	return engine.Live{Ticking: true, By: fmt.Sprintf("%s, process %d", Name, o.Process.PID), Next: s.next(id)}, nil
 }
 
-// Start ticks the mission until it is stopped, and stops it. When ctx ends first, the mission is aborted.
+// next is about when each agent that does not run just now is ticked by time: from its latest tick on.
+func (s *Supervisor) next(id string) map[string]time.Time {
+	st := s.Root.Mission(id)
+	m, err := st.Mission()
+	if err != nil {
+		return nil
+	}
+	next := map[string]time.Time{}
+	for _, a := range m.Roster {
+		var t tick.Running
+		if st.Load(tick.RunningName(a.Name), &t) != nil {
+			continue
+		}
+		if alive, err := t.Process.Alive(); err == nil && !alive {
+			next[a.Name] = t.At.Add(s.every(a.Role))
+		}
+	}
+	return next
+}
+
+// Start ticks the mission until it is stopped, and stops it. When ctx ends first, the mission is aborted, or, with the
+// cause ErrLeave, left standing: usererr Later.
 func (s *Supervisor) Start(ctx context.Context, id string) (mission.Stop, error) {
 	st := s.Root.Mission(id)
 	m, err := st.Mission()
@@ -118,6 +140,9 @@ func (s *Supervisor) Start(ctx context.Context, id string) (mission.Stop, error)
 	stop, err := st.Stopped()
 	if err != nil {
 		return mission.Stop{}, err
+	}
+	if stop == nil && leaving(ctx) {
+		return mission.Stop{}, s.leave(st, m, l)
 	}
 	if stop == nil { // the tombstone could not be written; nothing goes on all the same
 		stop = &mission.Stop{Cause: mission.Aborted, Reason: "stopped by a signal", By: "supervisor", At: time.Now()}
@@ -198,12 +223,11 @@ func (l *loop) run(ctx context.Context) {
 		if stop, err := l.st.Stopped(); err == nil && stop != nil {
 			return
 		}
+		if leaving(ctx) {
+			return
+		}
 		if ctx.Err() != nil {
-			reason := "stopped at the terminal"
-			if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) {
-				reason = c.Error()
-			}
-			if _, err := l.st.Stop(mission.Stop{Cause: mission.Aborted, Reason: reason, By: "person", At: time.Now()}); err != nil {
+			if _, err := l.st.Stop(mission.Stop{Cause: mission.Aborted, Reason: "stopped at the terminal", By: "person", At: time.Now()}); err != nil {
 				l.s.Log.Error("tombstone", "err", err)
 				return
 			}

@@ -78,7 +78,7 @@ func (t *Tick) Begin(ctx context.Context) (Outcome, func(), error) {
 		unlock()
 		return Idle, nil, err
 	}
-	if err := t.Store.Save(RunningName(t.Agent.Name), Running{mission.Version, t.Owner}); err != nil {
+	if err := t.Store.Save(RunningName(t.Agent.Name), Running{mission.Version, t.Owner, t.Now().UTC()}); err != nil {
 		if t.Agent.Role != mission.Quota { // whoever stops the mission does so on a full disk too
 			unlock()
 			return Idle, nil, err
@@ -101,8 +101,9 @@ func (t *Tick) Begin(ctx context.Context) (Outcome, func(), error) {
 
 // Running is agents/<agent>/tick.json: the latest tick of the agent, for whoever has to end it.
 type Running struct {
-	Version int     `json:"version"`
-	Process proc.ID `json:"process"`
+	Version int       `json:"version"`
+	Process proc.ID   `json:"process"`
+	At      time.Time `json:"at"` // its start
 }
 
 // RunningName is where Running lies in the mission's store.

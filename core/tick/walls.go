@@ -39,6 +39,7 @@ func (t *Tick) Check(ctx context.Context, dir, command string) (ok bool, output 
 	out, err := cell.Run(ctx, cell.Spec{
 		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(), Dir: dir, Writable: []string{dir},
 		Home: filepath.Join(scratch, "home"), Tmp: filepath.Join(scratch, "tmp"), Limits: t.Limits.Cell,
+		OnStart: noteCell(t.Store.Agent(t.Agent.Name)),
 	}, maxOutput)
 	if ctx.Err() == context.DeadlineExceeded {
 		return false, fmt.Sprintf("%s\n(ended after %s)", out.Text, t.Limits.Verify), nil
@@ -81,7 +82,8 @@ func (t *Tick) Clone() (git.Clone, error) {
 	return git.Clone{Dir: dir, Who: t.Who(), Exec: func(ctx context.Context, c git.Command) (git.Output, error) {
 		ctx, done := context.WithTimeout(ctx, t.Limits.Git)
 		defer done()
-		spec := cell.Spec{Argv: c.Argv, Env: t.environment(c.Env...), Dir: c.Dir, Writable: []string{dir}, ReadOnly: c.ReadOnly, Limits: t.Limits.Cell}
+		spec := cell.Spec{Argv: c.Argv, Env: t.environment(c.Env...), Dir: c.Dir, Writable: []string{dir}, ReadOnly: c.ReadOnly, Limits: t.Limits.Cell,
+			OnStart: noteCell(t.Store.Agent(t.Agent.Name))}
 		if len(c.Stdin) > 0 {
 			spec.Stdin = strings.NewReader(string(c.Stdin))
 		}
@@ -126,21 +128,28 @@ func (t *Tick) Launch(ctx context.Context, c runner.Command) (runner.Process, er
 		if err := t.Store.Load(t.holdName(), &h); err != nil {
 			return err
 		}
+		return noteCell(t.Store.Run(t.Agent.Name, h.Run))(id)
+	}}
+	return l.Launch(ctx, c)
+}
+
+// noteCell notes a cell in cell.json of a folder: a run's own, or the agent's for commands, of which one runs at a time.
+func noteCell(dir string) func(cell.Identity) error {
+	return func(id cell.Identity) error {
 		b, err := json.Marshal(id)
 		if err != nil {
 			return err
 		}
-		return files.Replace(filepath.Join(t.Store.Run(t.Agent.Name, h.Run), "cell.json"), b, 0o600)
-	}}
-	return l.Launch(ctx, c)
+		return files.Replace(filepath.Join(dir, "cell.json"), b, 0o600)
+	}
 }
 
 // endCell ends whatever still lives of a run's cell, and returns when it is proven gone.
 func (t *Tick) endCell(run string) error { return EndCell(t.Store.Run(t.Agent.Name, run)) }
 
-// EndCell ends what lives of the cell that is noted in a run's folder. An error means that it is not proven gone.
-func EndCell(runDir string) error {
-	b, err := files.Read(filepath.Join(runDir, "cell.json"), 1<<16)
+// EndCell ends what lives of the cell that is noted in a folder. An error means that it is not proven gone.
+func EndCell(dir string) error {
+	b, err := files.Read(filepath.Join(dir, "cell.json"), 1<<16)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -149,7 +158,7 @@ func EndCell(runDir string) error {
 	}
 	var id cell.Identity
 	if err := json.Unmarshal(b, &id); err != nil {
-		return fmt.Errorf("%s: %w", runDir, err)
+		return fmt.Errorf("%s: %w", dir, err)
 	}
 	deadline := time.Now().Add(5 * time.Second)
 	for {
@@ -161,7 +170,7 @@ func EndCell(runDir string) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the cell of %s does not die", runDir)
+			return fmt.Errorf("the cell of %s does not die", dir)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

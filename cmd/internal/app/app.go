@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"example.com/AutoAgentProject/core/supervisor"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -40,13 +41,25 @@ func OSEnv() Env {
 
 // Main runs the command line and returns its exit status.
 func Main(env Env) int {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	ctx, stop := signal.NotifyContext(leavingContext(), os.Interrupt)
 	defer stop()
 	return Run(ctx, env)
+}
+
+// leavingContext ends when this process has to go: at SIGTERM, and where the terminal is closed (not under nohup).
+func leavingContext() context.Context {
+	signals := []os.Signal{syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, signals...)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() {
+		<-came
+		cancel(supervisor.ErrLeave)
+	}()
+	return ctx
 }
 
 // Run is Main with a context of the caller's.

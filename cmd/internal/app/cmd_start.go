@@ -50,7 +50,7 @@ func (c *cli) startCommand() *cobra.Command {
 		Use:   `start <id> "<goal>"`,
 		Short: "Start a mission and work on it until it ends",
 		Long: "Start a mission: a goal, a budget and a time limit. With the embedded engine it works in the foreground until the\n" +
-			"mission ends; Ctrl-C aborts it, and so does closing the terminal, unless it was started with nohup. A goal that\n" +
+			"mission ends; Ctrl-C aborts it. A closed terminal or SIGTERM leaves it standing: run goes on. A goal that\n" +
 			"begins with - goes behind --.",
 		Example: `  AutoAgentProject start my-site "Build a landing page" --budget 10% --max-hours 4 --specialists codebuilder:2,designer:1
   AutoAgentProject start fix-cart "Make the failing tests pass" --from ~/src/shop --verify "npm ci && npm test" --budget 3usd`,
