@@ -90,6 +90,11 @@ func TestTasksAreBounded(t *testing.T) {
 	if empty, err := g.Empty(); err != nil || !empty {
 		t.Errorf("after the kill: empty %v, %v", empty, err)
 	}
+	late := role(t, "shell", "true")
+	if err := g.Start(late.SysProcAttr, func() (int, error) { return os.Getpid(), late.Start() }); err == nil {
+		t.Error("something was started in it after the kill")
+		_ = late.Wait()
+	}
 	if err := stays.Process.Signal(unix.Signal(0)); err != nil {
 		t.Errorf("the group beside it: %v", err)
 	}
@@ -166,6 +171,9 @@ sleep 60; sleep 60`
 				}
 				if empty, err := all.Empty(); err != nil || !empty {
 					t.Errorf("after: empty %v, %v", empty, err)
+				}
+				if c.name == "v2 of an old kernel" && read(t, g, "cgroup.freeze") != "1" {
+					t.Error("it was not frozen: processes that multiply fast enough could get away")
 				}
 			})
 		}

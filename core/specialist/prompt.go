@@ -9,7 +9,7 @@ import (
 
 // promptFacts are what the prompt says besides the step.
 type promptFacts struct {
-	Attempt   int      // more than 1: an earlier tick died over it
+	Cut       bool     // an earlier run of it was cut off
 	Conflicts []string // files with conflict markers
 }
 
@@ -43,8 +43,8 @@ func prompt(p *plan.Plan, step plan.Step, f promptFacts) string {
 			say("- %s\n", c)
 		}
 	}
-	if f.Attempt > 1 {
-		say("\n## Attempt %d\nAn earlier run of this step was cut off. Look at what is in the folder already before you go on.\n", f.Attempt)
+	if f.Cut {
+		say("\n## You were interrupted\nAn earlier run of this step was cut off. Look at what is in the folder already before you go on.\n")
 	}
 	return b.String()
 }

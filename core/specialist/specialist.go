@@ -121,7 +121,7 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		return tick.Idle, err
 	}
 	if h.Commit == "" {
-		res, out, err := s.run(ctx, &h, step, held.Claim.Attempt)
+		res, out, err := s.run(ctx, &h, step)
 		if err != nil || out != tick.Moved {
 			return out, err
 		}
@@ -172,7 +172,7 @@ func (s Specialist) close(name string) error {
 }
 
 // run prepares the clone and runs the agent program, unless an earlier tick has its result already.
-func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step, attempt int) (runner.Result, tick.Outcome, error) {
+func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step) (runner.Result, tick.Outcome, error) {
 	if res, ok, err := s.Result(h.Run); err != nil || ok {
 		return res, tick.Moved, err
 	}
@@ -180,6 +180,7 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step, attem
 	if !ok {
 		return runner.Result{}, tick.Idle, fmt.Errorf("there is no profession %q any more", s.Agent.Profession)
 	}
+	cut := h.Prepared // an earlier run of this handoff began and did not finish
 	conflicts, err := s.prepare(ctx, h, step)
 	if err != nil {
 		return runner.Result{}, tick.Idle, err
@@ -190,7 +191,7 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step, attem
 	}
 	return s.Run(ctx, h, tick.Ask{
 		Step: step.ID, Profession: prof, Dir: s.Store.Clone(s.Agent.Name),
-		Prompt: prompt(plan, step, promptFacts{Attempt: max(attempt, h.Runs+1), Conflicts: conflicts}),
+		Prompt: prompt(plan, step, promptFacts{Cut: cut, Conflicts: conflicts}),
 	})
 }
 

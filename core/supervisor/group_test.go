@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -176,8 +177,9 @@ func TestAgentTakesAll(t *testing.T) {
 }
 
 // killed is a mission whose supervisor, in another process, was killed after an agent had left a child behind that is
-// deaf and in a session of its own; mark is in the child's command line.
-func killed(t *testing.T) (root store.Root, mark string) {
+// deaf and in a session of its own; mark is in the child's command line. elsewhere: that process was in another cgroup
+// than this one.
+func killed(t *testing.T, elsewhere bool) (root store.Root, mark string) {
 	root = grouped(t, "")
 	mark = "mark-" + filepath.Base(filepath.Dir(string(root))) + fmt.Sprint(time.Now().UnixNano())
 	script := fmt.Sprintf(`setsid sh -c 'trap "" TERM HUP; sleep 60; sleep 60; : %s' >/dev/null 2>&1 &`, mark)
@@ -190,7 +192,26 @@ func killed(t *testing.T) (root store.Root, mark string) {
 	}
 	cmd := exec.Command(self, "supervise", string(root))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	start := func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	}
+	if elsewhere {
+		g, err := cgroup.Open(fmt.Sprintf("autoagent-test-elsewhere-%d", os.Getpid()), cgroup.Limits{Memory: 1 << 30, Tasks: 300})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := errors.Join(g.Kill(), g.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := g.Start(cmd.SysProcAttr, start); err != nil {
+			t.Fatal(err)
+		}
+	} else if _, err := start(); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the child runs", func() bool { return len(alive(mark)) > 0 })
@@ -218,34 +239,54 @@ func alive(mark string) []string {
 
 // TestStopAfterDeath: what a dead supervisor left behind is found by another process, by its cgroup alone.
 func TestStopAfterDeath(t *testing.T) {
-	root, mark := killed(t)
-	stopped(t, root, owner(t, root).Group)
-	if left := alive(mark); len(left) > 0 {
-		t.Errorf("still alive: %v", left)
+	for _, elsewhere := range []bool{false, true} {
+		root, mark := killed(t, elsewhere)
+		stopped(t, root, owner(t, root).Group)
+		if left := alive(mark); len(left) > 0 {
+			t.Errorf("elsewhere %v: still alive: %v", elsewhere, left)
+		}
 	}
 }
 
 // TestStartAfterDeath: a new supervisor ends it before its first tick, also if the record of the old one is lost.
 func TestStartAfterDeath(t *testing.T) {
-	for name, lose := range map[string]func(string) error{
-		"recorded":   func(string) error { return nil },
-		"lost":       os.Remove,
-		"unreadable": func(path string) error { return os.WriteFile(path, []byte{0, 0}, 0o600) },
+	write := func(path string, o supervisor.Owner) error {
+		b, err := json.Marshal(o)
+		return errors.Join(err, os.WriteFile(path, b, 0o600))
+	}
+	for name, lose := range map[string]func(path string, o supervisor.Owner) error{
+		"elsewhere":  func(string, supervisor.Owner) error { return nil },
+		"lost":       func(path string, _ supervisor.Owner) error { return os.Remove(path) },
+		"unreadable": func(path string, _ supervisor.Owner) error { return os.WriteFile(path, []byte{0, 0}, 0o600) },
+		"of another boot": func(path string, o supervisor.Owner) error {
+			o.Process.Boot = "another"
+			for i := range o.Group.Places {
+				o.Group.Places[i].Inode += 7
+			}
+			return write(path, o)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, mark := killed(t)
-			group := owner(t, root).Group
-			script := filepath.Join(string(root), "do-codebuilder-1")
-			err := os.WriteFile(script, []byte(fmt.Sprintf("grep -l %s /proc/[0-9]*/cmdline >%s/found\n", mark[:len(mark)-1]+"["+mark[len(mark)-1:]+"]", root)), 0o644)
-			if err := errors.Join(err, lose(filepath.Join(root.Mission(groupID).Dir(), "supervisor.json"))); err != nil {
+			root, mark := killed(t, name == "elsewhere")
+			o := owner(t, root)
+			group := *o.Group
+			group.Places = slices.Clone(group.Places)
+			script := fmt.Sprintf("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c '%s' >%s/found\n", mark[:len(mark)-1]+"["+mark[len(mark)-1:]+"]", root)
+			err := os.WriteFile(filepath.Join(string(root), "do-codebuilder-1"), []byte(script), 0o644)
+			if err := errors.Join(err, lose(filepath.Join(root.Mission(groupID).Dir(), "supervisor.json"), o)); err != nil {
 				t.Fatal(err)
 			}
 			wait := here(t, root)
-			until(t, "the agent looked", func() bool { _, err := os.Stat(filepath.Join(string(root), "found")); return err == nil })
-			if left := alive(mark); len(left) > 0 {
-				t.Errorf("still alive: %v", left)
+			found := ""
+			until(t, "the agent looked", func() bool {
+				b, _ := os.ReadFile(filepath.Join(string(root), "found"))
+				found = strings.TrimSpace(string(b))
+				return found != ""
+			})
+			if left := alive(mark); found != "0" || len(left) > 0 {
+				t.Errorf("the first tick saw %s of them; still alive: %v", found, left)
 			}
-			stopped(t, root, group)
+			stopped(t, root, &group)
 			wait()
 		})
 	}
@@ -274,11 +315,11 @@ func TestGroupRemoved(t *testing.T) {
 // TestBound is what a person reads before a mission starts.
 func TestBound(t *testing.T) {
 	grouped(t, "")
-	s := &supervisor.Supervisor{Limits: cgroup.Limits{Memory: 3 << 29, Tasks: 2000}}
-	if got, want := s.Bound(), "the whole is bounded by memory 1.5 GiB and 2,000 tasks (cgroup)"; got != want {
+	s := &supervisor.Supervisor{Limits: cgroup.Limits{Memory: 64 << 20, Tasks: 50}}
+	if got, want := s.Bound(), "the whole is bounded by memory 64 MiB and 50 tasks (cgroup)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := new(supervisor.Supervisor).Bound(), " and 4,096 tasks (cgroup)"; !strings.HasSuffix(got, want) || !strings.Contains(got, "memory") {
+	if got := new(supervisor.Supervisor).Bound(); !strings.HasPrefix(got, "the whole is bounded by memory ") || !strings.HasSuffix(got, " tasks (cgroup)") {
 		t.Errorf("without limits of its own: %q", got)
 	}
 }

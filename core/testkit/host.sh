@@ -9,6 +9,7 @@
 # is what survives a crash. A failure before systemd is exit status 77.
 trap '[ $? = 0 ] || exit 77' EXIT
 set -eu
+umask 022
 verb=$1 dir=$2 disk=$3 notify=$4
 tab=$(printf '\t')
 
@@ -45,10 +46,8 @@ mkdir etc/systemd
 
 # The disk: what is still there after a crash.
 for d in var home root etc/systemd; do
-    mkdir -p "$disk/$d"
     mount --bind "$disk/$d" "$d"
 done
-chmod 700 root
 
 mount -t proc -o nosuid,nodev,noexec proc proc
 mount --bind proc/sys proc/sys # systemd raises limits of the kernel as it starts; the first unit opens it again
@@ -117,5 +116,5 @@ umount -l /old
 rmdir /old
 mount --make-rshared /
 exec setpriv --bounding-set "$drop" env -i container=throwaway NOTIFY_SOCKET="$notify" LANG=C.UTF-8 \
-    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PATH="$PATH" \
     "$systemd" --system --log-target=journal --show-status=0

@@ -34,8 +34,8 @@ type hostCgroup struct {
 func hierarchies(noControllers bool) ([]hostCgroup, error) {
 	mounts, err1 := os.ReadFile("/proc/self/mountinfo")
 	own, err2 := os.ReadFile("/proc/self/cgroup")
-	controllers, err3 := os.ReadFile("/proc/cgroups")
-	if err := errors.Join(err1, err2, err3); err != nil {
+	controllers, _ := os.ReadFile("/proc/cgroups") // where there is no v1, maybe not even this
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	known := map[string]bool{}
@@ -112,7 +112,7 @@ func makeCgroups(trees []hostCgroup, name string) (made []hostCgroup, err error)
 			c.path = filepath.Join(c.top, bareRoot)
 		}
 		made = append(made, c)
-		if err := os.MkdirAll(c.path, 0o755); err != nil {
+		if err := errors.Join(os.MkdirAll(c.path, 0o755), os.Chmod(c.top, 0o755), os.Chmod(c.path, 0o755)); err != nil {
 			return made, err
 		}
 		if !c.v2 {
@@ -209,7 +209,8 @@ func (h *Host) CgroupRoot() string {
 	return ""
 }
 
-// Bounds says whether units of the system manager can be bounded by a controller, "memory" or "pids" for example.
+// Bounds says whether units of the system manager can be bounded by a controller, "memory" or "pids" for example. Units of a
+// user's manager can only if it is one of cgroup v2.
 func (h *Host) Bounds(controller string) bool {
 	for _, c := range h.cgroups {
 		if !c.v2 && slices.Contains(strings.Split(c.dir, ","), controller) {

@@ -19,7 +19,7 @@ import (
 const commandTime = time.Minute // for what should take milliseconds
 
 // enter goes into the cgroups that are named first, which systemd may have tidied away, and becomes the rest.
-const enter = `for d; do shift; [ "$d" = -- ] && break; mkdir -p "$d" && echo $$ >"$d/cgroup.procs" || exit 125; done; exec "$@"`
+const enter = `umask 022; for d; do shift; [ "$d" = -- ] && break; mkdir -p "$d" && echo $$ >"$d/cgroup.procs" || exit 125; done; exec "$@"`
 
 // Command prepares a program as a user of the host, root if user is empty, with the environment of a login; nothing of
 // the environment outside comes along. It runs in the host's namespaces and in a cgroup of no unit.
@@ -37,7 +37,7 @@ func (h *Host) Command(ctx context.Context, user string, argv ...string) *exec.C
 	args = append(args, "--", "nsenter", "--target", strconv.Itoa(h.pid), "--mount", "--uts", "--ipc", "--pid", "--cgroup",
 		"setpriv", "--bounding-set", notInside)
 	env := []string{"USER=" + user, "LOGNAME=" + user, "SHELL=/bin/sh", "LANG=C.UTF-8"}
-	home, path := "/root", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	home, path := "/root", rootPath
 	if uid != 0 {
 		home, path = "/home/"+user, "/usr/local/bin:/usr/bin:/bin"
 		run := fmt.Sprintf("/run/user/%d", uid)
@@ -47,6 +47,7 @@ func (h *Host) Command(ctx context.Context, user string, argv ...string) *exec.C
 	args = append(args, "env", "-i", "-C", home, "HOME="+home, "PATH="+path)
 	args = append(append(args, env...), argv...)
 	cmd := exec.CommandContext(ctx, "/bin/sh", args...)
+	cmd.Env = []string{"PATH=" + rootPath}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // also what runs inside
 	cmd.WaitDelay = time.Second

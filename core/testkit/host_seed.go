@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -59,15 +60,17 @@ func (h *Host) writeSeed() error {
 		filepath.Join(h.dir, "drop"):                       notInside,
 		seed("etc/passwd"):                                 passwd,
 		seed("etc/group"):                                  group,
+		seed("etc/shadow"):                                 shadow,
 		seed("etc/nsswitch.conf"):                          "passwd: files systemd\ngroup: files systemd\nshadow: files\nhosts: files dns\n",
 		seed("etc/hostname"):                               short + "\n",
 		seed("etc/hosts"):                                  "127.0.0.1 localhost " + short + "\n::1 localhost\n",
 		seed("etc/resolv.conf"):                            string(resolv),
+		unit("throwaway-proc.service"):                     openProc,
 		seed("etc/environment"):                            "",
 		seed("run/systemd/journald.conf.d/throwaway.conf"): "[Journal]\nAudit=no\nReadKMsg=no\nForwardToSyslog=no\nSystemMaxUse=64M\n",
 	}
-	files[unit("throwaway-proc.service")] = openProc
 	links := map[string]string{
+		seed("etc/tmpfiles.d/tmp.conf"):                     os.DevNull, // else what is bound into /tmp would be tidied away
 		unit("default.target"):                              "/usr/lib/systemd/system/multi-user.target",
 		unit("sysinit.target.wants/throwaway-proc.service"): "../throwaway-proc.service",
 	}
@@ -87,9 +90,22 @@ func (h *Host) writeSeed() error {
 	for path, to := range links {
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(to, path))
 	}
-	err = errors.Join(err, os.Mkdir(filepath.Join(h.dir, "root"), 0o755), os.WriteFile(seed("etc/shadow"), []byte(shadow), 0o600),
-		os.MkdirAll(seed("run/systemd/user"), 0o755))
-	return errors.Join(err, h.writeDisk(hex.EncodeToString(machine), seed("etc/machine-id")))
+	err = errors.Join(err, os.Mkdir(filepath.Join(h.dir, "root"), 0o755), os.MkdirAll(seed("run/systemd/user"), 0o755),
+		h.writeDisk(hex.EncodeToString(machine), seed("etc/machine-id")))
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(seed(""), func(path string, d fs.DirEntry, err error) error { // whatever the umask was
+		switch {
+		case err != nil || d.Type()&fs.ModeSymlink != 0:
+			return err
+		case d.IsDir():
+			return os.Chmod(path, 0o755)
+		case path == seed("etc/shadow"):
+			return os.Chmod(path, 0o600)
+		}
+		return os.Chmod(path, 0o644)
+	})
 }
 
 // bindTable checks the binds and writes them down, one a line.
@@ -147,21 +163,29 @@ func (h *Host) accounts() (passwd, group, shadow string) {
 func (h *Host) writeDisk(newID, copyID string) error {
 	var err error
 	disk := func(name string) string { return filepath.Join(h.disk, name) }
-	for _, dir := range []string{"etc/systemd/system", "etc/systemd/user", "home", "root", "var/cache", "var/lib/systemd/linger", "var/log/journal", "var/spool"} {
-		err = errors.Join(err, os.MkdirAll(disk(dir), 0o755))
-	}
-	for name, to := range map[string]string{"var/run": "/run", "var/lock": "/run/lock"} {
-		if e := os.Symlink(to, disk(name)); e != nil && !errors.Is(e, os.ErrExist) {
+	dir := func(name string, mode fs.FileMode) {
+		switch e := os.Mkdir(disk(name), 0o700); {
+		case e == nil:
+			err = errors.Join(err, os.Chmod(disk(name), mode))
+		case !errors.Is(e, fs.ErrExist):
 			err = errors.Join(err, e)
 		}
 	}
-	if e := os.Mkdir(disk("var/tmp"), 0o777); e == nil {
-		err = errors.Join(err, os.Chmod(disk("var/tmp"), 0o777|os.ModeSticky))
+	dir("", 0o700)
+	for _, name := range []string{"etc", "etc/systemd", "etc/systemd/system", "etc/systemd/user", "home", "var", "var/cache", "var/lib",
+		"var/lib/systemd", "var/lib/systemd/linger", "var/log", "var/log/journal", "var/spool"} {
+		dir(name, 0o755)
+	}
+	dir("root", 0o700)
+	dir("var/tmp", 0o777|fs.ModeSticky)
+	for name, to := range map[string]string{"var/run": "/run", "var/lock": "/run/lock"} {
+		if e := os.Symlink(to, disk(name)); e != nil && !errors.Is(e, fs.ErrExist) {
+			err = errors.Join(err, e)
+		}
 	}
 	for u, uid := range h.users {
-		if e := os.Mkdir(disk("home/"+u), 0o700); e == nil {
-			err = errors.Join(err, os.Chown(disk("home/"+u), uid, uid))
-		}
+		dir("home/"+u, 0o700)
+		err = errors.Join(err, os.Chown(disk("home/"+u), uid, uid))
 	}
 	for _, u := range h.o.Linger {
 		if _, ok := h.users[u]; !ok {
@@ -170,7 +194,7 @@ func (h *Host) writeDisk(newID, copyID string) error {
 		err = errors.Join(err, os.WriteFile(disk("var/lib/systemd/linger/"+u), nil, 0o644))
 	}
 	id, e := os.ReadFile(disk("machine-id"))
-	if errors.Is(e, os.ErrNotExist) {
+	if errors.Is(e, fs.ErrNotExist) {
 		id = []byte(newID + "\n")
 		e = os.WriteFile(disk("machine-id"), id, 0o444)
 	}

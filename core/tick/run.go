@@ -108,7 +108,7 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	}
 	t.wakeWaiting()
 	if res.Verdict == runner.Killed {
-		return res, Over, nil
+		return res, Over, t.uncount(h)
 	}
 	out, err = t.heed(keep, h, res)
 	return res, out, err
@@ -230,7 +230,8 @@ func (t *Tick) job(run string, limit money.Amount, cred runner.Credential, a Ask
 	return j, transcript, nil
 }
 
-// Result reads the result of a run; ok is false if it has none (yet).
+// Result reads the result of a run; ok is false if it has none (yet), or one that says nothing about the work: it was cut
+// off, or ended at a limit.
 func (t *Tick) Result(run string) (res runner.Result, ok bool, err error) {
 	if run == "" {
 		return res, false, nil
@@ -248,7 +249,7 @@ func (t *Tick) Result(run string) (res runner.Result, ok bool, err error) {
 		t.Log.Warn("the result of a run cannot be read", "run", run, "err", err, "kept", aside)
 		return runner.Result{}, false, aerr
 	}
-	return res, true, nil
+	return res, res.Verdict == runner.Done || res.Verdict == runner.Failed, nil
 }
 
 func (t *Tick) saveResult(run string, res runner.Result) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/store"
 )
 
 // split reads a line as systemd does: words, quotes, backslashes, then the specifier %%.
@@ -100,5 +101,58 @@ func TestSlicesDoNotNest(t *testing.T) {
 	}
 	if s := mission.Slice("my-site"); !seen[s] {
 		t.Errorf("nobody is in %s", s)
+	}
+}
+
+// TestPaths: each line that names a path means that path, whatever it holds, to the rules of its own key.
+func TestPaths(t *testing.T) {
+	const odd = `my  %h %% $HOME ${x} "q" 'r' \x41 é`
+	root, bin, home := "/srv/"+odd, "/opt/my %h $HOME é", "/home/"+odd
+	st := store.Root(root).Mission("my-site")
+	for _, s := range []Settings{userSettings(), systemSettings()} {
+		s.Root, s.Bin, s.Home, s.UnitDir, s.Path = root, bin, home, "/etc/"+odd, "/usr/bin:/opt/"+odd
+		s.Env = map[string]string{"AUTOAGENT_CONFIG": home + "/x"}
+		whole := func(v string) []string { return []string{strings.ReplaceAll(v, "%%", "%")} }
+		if s.Manager == System {
+			s.Login = root + "/login"
+		}
+		means := map[string]func(string) []string{
+			"ExecStart": split, "ReadWritePaths": split, "RequiresMountsFor": split, "Environment": split,
+			"WorkingDirectory": whole, "ListenDatagram": whole, "ConditionPathIsDirectory": whole, "LoadCredential": whole,
+		}
+		known := []string{
+			"--root", root, "--mission", "my-site", "--agent", "codebuilder-1", "quota",
+			":" + bin + "/autoagent-specialist", ":" + bin + "/autoagent-quota", ":" + bin + "/AutoAgentProject", "stop-mission", "reconcile",
+			bin, "-" + st.Dir(), "-" + st.Logs(), "-" + st.Work(), "-" + s.UnitDir,
+			"-" + root + "/data", "-" + root + "/logs", "-" + root + "/autoagent-missions",
+			"PATH=" + s.Path, "HOME=" + home, "LANG=" + or(s.Lang, "C.UTF-8"), "AUTOAGENT_CONFIG=" + home + "/x",
+			st.Socket("codebuilder-1"), st.Socket("quota"), st.Agent("codebuilder-1"), st.Agent("quota"), "%t/forge-autoagent/my-site.stop",
+			"autoagent:" + root + "/login",
+		}
+		seen := map[string]bool{}
+		for _, f := range render(t, sample(t, "my-site", "codebuilder"), s) {
+			if strings.Contains(f.Name, "-manager.") || strings.Contains(f.Name, "-reporter.") {
+				continue
+			}
+			for key, read := range means {
+				for _, v := range lines(string(f.Text), key) {
+					for _, w := range read(v) {
+						seen[w] = true
+						if !slices.Contains(known, w) {
+							t.Errorf("%s of the %s manager: %s=%s means %q", f.Name, s.Manager, key, v, w)
+						}
+					}
+				}
+			}
+			plain := strings.NewReplacer("%%", "", "=%t/", "", "=75%\n", "").Replace(string(f.Text))
+			if strings.Contains(plain, "%") {
+				t.Errorf("%s of the %s manager holds a specifier:\n%s", f.Name, s.Manager, plain)
+			}
+		}
+		for _, w := range known {
+			if !seen[w] && (s.Manager == System || !strings.HasPrefix(w, "-/") && !strings.HasPrefix(w, "autoagent:") && w != bin) {
+				t.Errorf("no unit of the %s manager names %q", s.Manager, w)
+			}
+		}
 	}
 }

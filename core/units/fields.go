@@ -50,7 +50,7 @@ func (s Settings) fields(m mission.Mission) fields {
 		Root: s.Root, Bin: s.Bin, UnitDir: s.UnitDir, Data: st.Dir(), Logs: st.Logs(), Work: st.Work(), Login: s.Login,
 		Environment: s.environment(), Grace: seconds(grace), Every: seconds(s.every()),
 		OwnTmp: !slices.ContainsFunc(s.needed(m), inTmp),
-		Memory: allMemory, Tasks: or(s.Tasks, DefaultTasks), CPUWeight: or(s.CPUWeight, DefaultCPUWeight),
+		Memory: "75%", Tasks: or(s.Tasks, DefaultTasks), CPUWeight: or(s.CPUWeight, DefaultCPUWeight),
 	}
 	if s.Memory > 0 {
 		f.Memory = fmt.Sprint(s.Memory)

@@ -62,20 +62,18 @@ const (
 	DefaultTickSteps = 20
 )
 
+// What is not for callers to choose.
 const (
-	grace        = 15 * time.Second // the orderly end of a run: interrupt 3 s, TERM 5 s, kill, the last records
-	quickLimit   = 2 * time.Minute  // of ticks that start no cell
-	hostLimit    = 10 * time.Minute // of stop and reconcile
-	verifyLimit  = 15 * time.Minute // of a verify command whose mission says nothing
-	gitTime      = 30 * time.Minute // for all git commands of one step
-	guardWeight  = 200              // CPUWeight of what must come through while agents work
-	guardMemory  = "1G"
-	guardTasks   = 512
-	socketLimit  = 107 // bytes of a socket's path
-	reconcile    = "forge-autoagent-reconcile"
-	allMemory    = "75%"
-	tick, stop   = "tick", "stop"
-	missionSlice = "mission.slice"
+	grace       = 15 * time.Second // the orderly end of a run: interrupt 3 s, TERM 5 s, kill, the last records
+	quickLimit  = 2 * time.Minute  // of ticks that start no cell
+	hostLimit   = 10 * time.Minute // of stop and reconcile
+	verifyLimit = 15 * time.Minute // of a verify command whose mission says nothing
+	gitTime     = 30 * time.Minute // for all git commands of one step
+	guardWeight = 200              // CPUWeight of what must come through while agents work
+	guardMemory = "1G"
+	guardTasks  = 512
+	socketLimit = 107 // bytes of a socket's path
+	reconcile   = "forge-autoagent-reconcile"
 )
 
 // File is one unit.
@@ -117,7 +115,7 @@ func Render(m mission.Mission, s Settings) ([]File, error) {
 		{f.Target, "mission.target", f},
 		{f.Base + "-stop.service", "stop.service", guard.program(s, "AutoAgentProject", hostLimit)},
 		{f.Base + "-stop.socket", "stop.socket", guard},
-		{mission.Slice(m.ID), missionSlice, f},
+		{mission.Slice(m.ID), "mission.slice", f},
 		{mission.GuardSlice(m.ID), "guard.slice", guard},
 	}
 	for _, one := range all {
@@ -131,7 +129,7 @@ func Render(m mission.Mission, s Settings) ([]File, error) {
 			return nil, err
 		}
 		for _, kind := range []string{".service", ".timer", ".socket"} {
-			if err := put(f.Base+"-"+a.Name+kind, tick+kind, f); err != nil {
+			if err := put(f.Base+"-"+a.Name+kind, "tick"+kind, f); err != nil {
 				return nil, err
 			}
 		}

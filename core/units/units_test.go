@@ -279,6 +279,62 @@ func TestKeepsOutOfCells(t *testing.T) {
 	}
 }
 
+// TestSandbox: none of these lines does what it says without the others.
+func TestSandbox(t *testing.T) {
+	for _, s := range []Settings{userSettings(), systemSettings()} {
+		for _, f := range render(t, sample(t, "my-site", "codebuilder"), s) {
+			text := string(f.Text)
+			if lines(text, "StartLimitIntervalSec") == nil && !strings.HasSuffix(f.Name, ".slice") && !strings.HasSuffix(f.Name, ".target") {
+				t.Errorf("systemd stops starting %s after five times", f.Name)
+			}
+			if lines(text, "ProtectSystem") == nil {
+				continue
+			}
+			if lines(text, "ProtectHome") == nil {
+				t.Errorf("%s of the %s manager can write home folders", f.Name, s.Manager)
+			}
+			if s.Manager == User && lines(text, "PrivateUsers") == nil {
+				t.Errorf("the walls of %s are void in a user manager", f.Name)
+			}
+			for _, paths := range lines(text, "ReadWritePaths") {
+				for _, p := range split(paths) {
+					if !strings.HasPrefix(p, "-/") {
+						t.Errorf("%s does not start when %s is gone", f.Name, p)
+					}
+				}
+			}
+		}
+	}
+	for _, name := range []string{"forge-autoagent-my-site-stop.service", reconcile + ".service"} {
+		if text := find(t, render(t, sample(t, "my-site", "codebuilder"), userSettings()), name); lines(text, "PrivateUsers") != nil {
+			t.Errorf("%s could not look at the namespaces of cells", name)
+		}
+	}
+}
+
+// TestDocumented: every line of the templates is explained.
+func TestDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/units.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := regexp.MustCompile(`(?m)^([A-Z]\w+)=`)
+	n := 0
+	for _, s := range []Settings{userSettings(), systemSettings()} {
+		for _, f := range render(t, sample(t, "my-site", "codebuilder"), s) {
+			for _, m := range keys.FindAllStringSubmatch(string(f.Text), -1) {
+				n++
+				if !bytes.Contains(page, []byte("`"+m[1]+"=")) {
+					t.Errorf("docs/units.md does not explain %s= of %s", m[1], f.Name)
+				}
+			}
+		}
+	}
+	if n < 200 {
+		t.Errorf("only %d lines were looked at", n)
+	}
+}
+
 // TestRootsUnits: what root runs gets nothing that another user decides.
 func TestRootsUnits(t *testing.T) {
 	s := systemSettings()

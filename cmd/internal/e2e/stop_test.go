@@ -163,3 +163,31 @@ func TestIdleMissionAsksNobody(t *testing.T) {
 	w.must(0, "abort", "idle")
 	wait()
 }
+
+// TestShutdownLeavesItStanding: SIGTERM, as at a shutdown, ends everything that runs and not the mission; run goes on
+// without having counted the cut run as the step's fault.
+func TestShutdownLeavesItStanding(t *testing.T) {
+	t.Parallel()
+	mark := fmt.Sprintf("mark-%d-%d", os.Getpid(), time.Now().UnixNano())
+	again := scriptmodel.Rule{Name: "one again", When: []string{"(one)", "An earlier run of this step was cut off"}, Steps: []scriptmodel.Step{bash("echo 1 > one"), text("did one")}}
+	w := newWorld(t, again, planned(step("one", "test -f one")), works("one", bash(fmt.Sprintf("setsid nohup sh -c 'sleep 9999 && echo %[1]s' >/dev/null 2>&1 & python3 -c 'import time; time.sleep(9999)' %[1]s || sleep 9999", mark))))
+	cmd, wait := w.background("start", "shutdown", "One step")
+	w.until("the agent works", func() bool { return len(alive(mark)) >= 2 })
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := wait(); code != 75 || !strings.Contains(out, "run shutdown goes on") {
+		t.Errorf("start ended with %d:\n%s", code, out)
+	}
+	if left := alive(mark); len(left) > 0 {
+		t.Errorf("still alive: %v", left)
+	}
+	w.noneAlive()
+	if v := w.status("shutdown"); v.Stop != nil || v.Live.Ticking || !strings.HasPrefix(v.Phase, "interrupted") {
+		t.Errorf("phase %q, ticking %v", v.Phase, v.Live.Ticking)
+	}
+	w.must(0, "run", "shutdown")
+	if n := len(w.events("shutdown", "step_returned")); n != 0 {
+		t.Errorf("%d steps came back\n%s", n, w.history())
+	}
+}
