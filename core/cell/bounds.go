@@ -15,7 +15,7 @@ import (
 func bounds(l Limits) []string {
 	processes := fmt.Sprintf("processes: %d (resource limit)", l.Processes)
 	if os.Geteuid() == 0 {
-		processes = "processes: not bounded, the kernel exempts uid 0"
+		processes = "processes: not by itself, the kernel exempts uid 0"
 	}
 	memory := fmt.Sprintf("memory: %d MiB for each process (resource limit)", l.DataBytes>>20)
 	self, _ := os.ReadFile("/proc/self/cgroup")

@@ -150,6 +150,9 @@ func (l *Ledger) cutTorn(at time.Time) error {
 }
 
 func (l *Ledger) unreadable(cause error) error {
+	if files.Passing(cause) { // it says nothing about the file
+		return usererr.Wrap(cause, usererr.Later, "", "the ledger cannot be read just now")
+	}
 	return usererr.Wrap(cause, usererr.Unreadable, "nothing was overwritten; no run starts until it can be read",
 		"the ledger %s cannot be read", l.path)
 }

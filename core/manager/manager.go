@@ -20,6 +20,9 @@ import (
 // MaxRuns is how many runs the manager may need for one plan before the mission fails.
 const MaxRuns = 3
 
+// maxDeaths is how many ticks may die over one plan. A crash of the machine or of the engine is one as well.
+const maxDeaths = 10
+
 // Manager is one tick of the manager.
 type Manager struct{ *tick.Tick }
 

@@ -36,6 +36,10 @@ func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string) (t
 		return tick.Idle, err
 	}
 	if !ok {
+		h.Died()
+		if h.Deaths >= maxDeaths {
+			return tick.Over, m.Stop(mission.FailedEnd, fmt.Sprintf("%d ticks died while they planned", h.Deaths))
+		}
 		if h.Runs >= MaxRuns {
 			return tick.Over, m.Stop(mission.FailedEnd, fmt.Sprintf("%d runs gave no usable plan", h.Runs))
 		}
@@ -113,10 +117,17 @@ func (m Manager) read(res runner.Result, p *plan.Plan) (prop plan.Proposal, bad 
 	d := json.NewDecoder(bytes.NewReader(res.Structured))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&prop); err != nil {
-		return prop, []string{"the answer is no plan: " + err.Error()}
+		return prop, []string{"the answer is no plan: " + tail(err.Error(), 300)}
 	}
-	return prop, plan.Check(prop, m.Mission.Roster, p)
+	bad = plan.Check(prop, m.Mission.Roster, p)
+	if more := len(bad) - maxFaults; more > 0 {
+		bad = append(bad[:maxFaults], fmt.Sprintf("and %d more faults", more))
+	}
+	return prop, bad
 }
+
+// maxFaults is how many faults of a plan are told at once; a mad answer must not fill the journal and the conversation.
+const maxFaults = 30
 
 // kinds are the professions in the roster.
 func (m Manager) kinds() []string {
@@ -148,11 +159,27 @@ func (m Manager) crew() string {
 	return b.String()
 }
 
+// fence is a line of '=' that is longer than any in text, so that no part of it can look like its end.
+func fence(text string) string {
+	longest, n := 4, 0
+	for _, c := range []byte(text) {
+		if n++; c != '=' {
+			n = 0
+		}
+		longest = max(longest, n)
+	}
+	return strings.Repeat("=", longest+1)
+}
+
 // prompt is what the manager's model reads: the goal word for word, the crew, and where the work stands.
 func prompt(goal string, m mission.Mission, crew string, p *plan.Plan, reason string) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	say("Make the plan for this mission. The goal, word for word, between the two lines:\n\n=====\n%s\n=====\n", strings.TrimRight(goal, "\n"))
+	line := fence(goal)
+	if goal != "" && !strings.HasSuffix(goal, "\n") {
+		goal += "\n" // else the second line would not begin one
+	}
+	say("Make the plan for this mission. The goal, word for word, between the two lines:\n\n%s\n%s%s\n", line, goal, line)
 	say("\n## Who there is\n%s", crew)
 	if m.From != nil {
 		say("\n## What there is\nYour folder holds the present state of the work; read what you need. It came from %s.\n", map[string]string{"git": "a git repository", "folder": "a plain folder"}[m.From.Kind])

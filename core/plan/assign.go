@@ -60,15 +60,18 @@ func (p *Plan) Finish(id, commit, merge, summary string, now time.Time) {
 
 // Return sends a held step back to its agent with the reason, as a new handoff, or fails it when it came back too
 // often already. It says whether it was sent.
-func (p *Plan) Return(id, reason string, name Namer, now time.Time) bool {
+func (p *Plan) Return(id, reason string, conflict bool, name Namer, now time.Time) bool {
 	s := p.Step(id)
 	if s == nil || s.State != Working {
 		return false
 	}
-	returned := len(s.Handoffs) - 1
-	if returned >= MaxReturns {
+	returned := len(s.Handoffs) - 1 - s.Conflicts
+	if (conflict && s.Conflicts >= MaxConflicts) || (!conflict && returned >= MaxReturns) {
 		p.Fail(id, reason, now)
 		return false
+	}
+	if conflict {
+		s.Conflicts++
 	}
 	s.Reasons = append(s.Reasons, reason)
 	s.give(s.Agent, name(*s, s.Agent), now)

@@ -123,7 +123,7 @@ func TestTake(t *testing.T) {
 			t.Fatalf("%d: %+v", n, p.Step("a"))
 		}
 	}
-	if !p.Return("a", "not yet", name, later) || p.Take("a", "codebuilder-1", "a-0", later) {
+	if !p.Return("a", "not yet", false, name, later) || p.Take("a", "codebuilder-1", "a-0", later) {
 		t.Error("the handoff before the last one took it")
 	}
 	if !p.Take("a", "codebuilder-1", "a-1", later) {
@@ -141,7 +141,7 @@ func TestReturnOnceThenFail(t *testing.T) {
 	p.Assign(crew(t), name, noon)
 	for n := range MaxReturns {
 		p.Take("a", "codebuilder-1", p.Step("a").Last().Name, noon)
-		if !p.Return("a", fmt.Sprint("reason ", n), name, noon) {
+		if !p.Return("a", fmt.Sprint("reason ", n), false, name, noon) {
 			t.Fatal("it did not go back")
 		}
 		if s := p.Step("a"); s.State != Assigned || s.Agent != "codebuilder-1" || len(s.Handoffs) != n+2 {
@@ -149,13 +149,13 @@ func TestReturnOnceThenFail(t *testing.T) {
 		}
 	}
 	p.Take("a", "codebuilder-1", p.Step("a").Last().Name, noon)
-	if p.Return("a", "the last", name, noon) {
+	if p.Return("a", "the last", false, name, noon) {
 		t.Error("it went back once more")
 	}
 	if s := p.Step("a"); s.State != Failed || !slices.Equal(s.Reasons, []string{"reason 0", "the last"}) {
 		t.Errorf("%+v", s)
 	}
-	if p.Return("nosuch", "x", name, noon) {
+	if p.Return("nosuch", "x", false, name, noon) {
 		t.Error("a step that is not there went back")
 	}
 }
@@ -165,7 +165,7 @@ func TestOnlyAHeldStepChanges(t *testing.T) {
 	for _, st := range []State{Waiting, Assigned, Working, Done, Failed} {
 		for op, do := range map[string]func(*Plan){
 			"finish": func(p *Plan) { p.Finish("a", "other", "other", "other", noon.Add(1)) },
-			"return": func(p *Plan) { p.Return("a", "other", name, noon.Add(1)) },
+			"return": func(p *Plan) { p.Return("a", "other", false, name, noon.Add(1)) },
 			"fail":   func(p *Plan) { p.Fail("a", "other", noon.Add(1)) },
 		} {
 			p := accepted(t, step("a"))

@@ -18,8 +18,12 @@ const (
 	Failed   State = "failed"   // given up; the manager plans anew
 )
 
-// MaxReturns is how often a step goes back to its agent with the reason before it is a failure.
-const MaxReturns = 1
+// How often a step goes back to its agent with the reason before it is a failure. Conflicts are nobody's fault and count
+// apart: with many agents at one file each of them may be the last to merge.
+const (
+	MaxReturns   = 1
+	MaxConflicts = 6
+)
 
 // MaxRounds is how many plans a mission accepts: the first and the re-plans.
 const MaxRounds = 3
@@ -34,15 +38,16 @@ type Step struct {
 	Verify     string   `json:"verify"`
 	Acceptance []string `json:"acceptance"`
 
-	Round    int       `json:"round"` // the plan it came with
-	State    State     `json:"state"`
-	Agent    string    `json:"agent,omitempty"`
-	Handoffs []Handoff `json:"handoffs,omitempty"` // one for each time it was handed over; the last one counts
-	Reasons  []string  `json:"reasons,omitempty"`  // why it went back or failed, oldest first
-	Commit   string    `json:"commit,omitempty"`   // the agent's commit
-	Merge    string    `json:"merge,omitempty"`    // the commit on main that holds it
-	Summary  string    `json:"summary,omitempty"`  // the agent's own words, for those who build on it
-	Since    time.Time `json:"since"`
+	Round     int       `json:"round"` // the plan it came with
+	State     State     `json:"state"`
+	Agent     string    `json:"agent,omitempty"`
+	Handoffs  []Handoff `json:"handoffs,omitempty"`  // one for each time it was handed over; the last one counts
+	Conflicts int       `json:"conflicts,omitempty"` // how often of these it went back because of a conflict
+	Reasons   []string  `json:"reasons,omitempty"`   // why it went back or failed, oldest first
+	Commit    string    `json:"commit,omitempty"`    // the agent's commit
+	Merge     string    `json:"merge,omitempty"`     // the commit on main that holds it
+	Summary   string    `json:"summary,omitempty"`   // the agent's own words, for those who build on it
+	Since     time.Time `json:"since"`
 }
 
 // Handoff is the envelope of one assignment. It is fixed here first, so that sending it is repeatable.

@@ -104,7 +104,7 @@ func (w *world) operate() {
 			w.fail("%s is done and was %s", s.ID, before.State)
 		}
 	case 9:
-		if w.p.Return(s.ID, "reason", w.name, noon) && before.State != Working {
+		if w.p.Return(s.ID, "reason", false, w.name, noon) && before.State != Working {
 			w.fail("%s went back and was %s", s.ID, before.State)
 		}
 	case 10:

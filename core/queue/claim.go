@@ -143,6 +143,30 @@ func (e Envelope) isFor(agent string) bool {
 	return slices.Contains(e.Recipients(), agent)
 }
 
+// Forgive takes back the attempts of claims whose owner is dead: it died with whoever ticked it, not over its work.
+func (q Queue) Forgive(agent string) error {
+	names, err := list(q.inbox(agent, "in_process"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		c, err := readClaim(filepath.Join(q.inbox(agent, "in_process"), name), time.Now())
+		if err != nil {
+			return err
+		}
+		if alive, err := c.Owner.Alive(); err != nil || alive {
+			continue
+		}
+		if err := q.Release(agent, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Release lets go of a held handoff in good order: it stays in in_process, is resumed first, and no attempt is counted.
 func (q Queue) Release(agent, name string) error {
 	path := filepath.Join(q.inbox(agent, "in_process"), name)

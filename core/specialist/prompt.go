@@ -24,7 +24,7 @@ func prompt(p *plan.Plan, step plan.Step, f promptFacts) string {
 		say("- %s\n", a)
 	}
 	if strings.TrimSpace(step.Verify) != "" {
-		say("- this command exits 0, here and in a fresh checkout of the merged tree:\n\n```sh\n%s\n```\n", step.Verify)
+		say("- this command exits 0 in a fresh checkout of the tree with your work merged:\n\n```sh\n%s\n```\n", step.Verify)
 	}
 	if len(step.DependsOn) > 0 {
 		say("\n## What you build on (it is in your folder)\n")

@@ -176,6 +176,7 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step) (runn
 	if res, ok, err := s.Result(h.Run); err != nil || ok {
 		return res, tick.Moved, err
 	}
+	h.Died()
 	prof, ok := s.Professions.Get(s.Agent.Profession)
 	if !ok {
 		return runner.Result{}, tick.Idle, fmt.Errorf("there is no profession %q any more", s.Agent.Profession)
@@ -218,7 +219,7 @@ func (s Specialist) back(ctx context.Context, handoff string, step plan.Step, re
 		if final {
 			p.Fail(step.ID, reason, s.Now())
 		} else {
-			again = p.Return(step.ID, reason, name, s.Now())
+			again = p.Return(step.ID, reason, strings.HasPrefix(reason, conflictReason), name, s.Now())
 		}
 		return *failed
 	}); err != nil {
@@ -236,11 +237,10 @@ func (s Specialist) back(ctx context.Context, handoff string, step plan.Step, re
 	return tick.Moved, s.close(handoff)
 }
 
-// summary is what others are told of a finished step: the agent's last answer, cut to about 200 words.
+// summary is what others are told of a finished step: the agent's last answer, cut to about 200 words and 2,000 bytes.
 func summary(text string) string {
-	words := strings.Fields(text)
-	if len(words) > 220 {
-		return strings.Join(words[:220], " ") + " …"
+	if words := strings.Fields(text); len(words) > 220 {
+		text = strings.Join(words[:220], " ") + " …"
 	}
 	return firstLines(text, 2000)
 }

@@ -16,8 +16,8 @@ import (
 	"example.com/AutoAgentProject/core/tick"
 )
 
-// maxBundle is the largest bundle that is taken from a clone, in bytes.
-const maxBundle = 1 << 30
+// conflictReason begins the reason of a step that comes back because of a conflict.
+const conflictReason = "your work conflicts with what others merged meanwhile, in: "
 
 // prepare brings the clone to where the work starts. A step that came back keeps its tree and gets what others merged
 // meanwhile; a run that was cut off keeps its tree as it is.
@@ -43,16 +43,12 @@ func (s Specialist) prepare(ctx context.Context, h *tick.Hold, step plan.Step) (
 	return conflicts, s.Keep(*h)
 }
 
-// commit verifies the clone, commits it with the byline and brings the commit into our repository. A reason means that
+// commit commits what is in the clone with the byline and brings the commit into our repository. A reason means that
 // the step has to go back.
 func (s Specialist) commit(ctx context.Context, h *tick.Hold, step plan.Step) (reason string, err error) {
 	clone, err := s.Clone()
 	if err != nil {
 		return "", err
-	}
-	s.Line(ctx, "working", step.ID, "", "verifies %s", step.ID)
-	if reason, err := s.verify(ctx, step, clone.Dir, "in your folder"); err != nil || reason != "" {
-		return reason, err
 	}
 	message := fmt.Sprintf("%s: %s\n\nBy %s.\n", step.ID, step.Title, s.Agent.Name)
 	commit, changed, err := clone.Commit(ctx, h.Base, message, s.Now())
@@ -74,8 +70,12 @@ func (s Specialist) commit(ctx context.Context, h *tick.Hold, step plan.Step) (r
 		return "", err
 	}
 	defer f.Close()
-	if err := clone.Bundle(ctx, h.Base, commit, &capped{f, maxBundle}); err != nil {
-		return "", fmt.Errorf("bundle: %w", err)
+	err = clone.Bundle(ctx, h.Base, commit, &capped{f, s.Limits.Bundle})
+	if errors.Is(err, errTooBig) {
+		return fmt.Sprintf("your work is too big to be taken over: packed it has more than %d bytes; leave what is built or downloaded out of it", s.Limits.Bundle), files.Remove(bundle)
+	}
+	if err != nil {
+		return "", fmt.Errorf("bundle: %w", errors.Join(err, files.Remove(bundle)))
 	}
 	ref := fmt.Sprintf("refs/autoagent/%s/steps/%s/%d", s.Mission.ID, step.ID, len(step.Handoffs))
 	got, err := s.Repo().FetchBundle(ctx, bundle, ref)
@@ -92,11 +92,15 @@ func (s Specialist) commit(ctx context.Context, h *tick.Hold, step plan.Step) (r
 	return "", files.Remove(bundle)
 }
 
-// verify runs the step's command in dir; a reason tells its failure.
-func (s Specialist) verify(ctx context.Context, step plan.Step, dir, where string) (reason string, err error) {
-	if strings.TrimSpace(step.Verify) == "" {
-		return "", nil
+// verify runs the step's command in a fresh checkout of a commit; a reason tells its failure. It never runs in the clone:
+// what lies there and is not committed proves nothing, and what the command leaves behind is no work.
+func (s Specialist) verify(ctx context.Context, step plan.Step, commit string) (reason string, err error) {
+	s.Line(ctx, "working", step.ID, "", "verifies %s", step.ID)
+	dir, remove, err := s.Checkout(ctx, commit)
+	if err != nil {
+		return "", err
 	}
+	defer remove()
 	ok, output, err := s.Check(ctx, dir, step.Verify)
 	if err != nil {
 		return "", fmt.Errorf("verify: %w", err)
@@ -104,8 +108,8 @@ func (s Specialist) verify(ctx context.Context, step plan.Step, dir, where strin
 	if ok {
 		return "", nil
 	}
-	s.Event(journal.Event{Kind: journal.VerifyFailed, Step: step.ID, Text: fmt.Sprintf("the verify of %s failed %s", step.ID, where)})
-	return fmt.Sprintf("the verify command failed %s: %s\n\n%s", where, step.Verify, firstLines(output, 6000)), nil
+	s.Event(journal.Event{Kind: journal.VerifyFailed, Step: step.ID, Text: fmt.Sprintf("the verify of %s failed in a fresh checkout", step.ID)})
+	return fmt.Sprintf("the verify command failed in a fresh checkout of the merged tree: %s\n\n%s", step.Verify, firstLines(output, 6000)), nil
 }
 
 // integrate merges the commit into main: verified on exactly that merge, moved by compare-and-swap, again from the new
@@ -125,7 +129,7 @@ func (s Specialist) integrate(ctx context.Context, h *tick.Hold, step plan.Step)
 			return main, "", err // an earlier tick did it and died
 		}
 		if in { // nothing changed: the proof is the same, on what there is
-			reason, err := s.verifyCommit(ctx, step, main)
+			reason, err := s.verify(ctx, step, main)
 			return main, reason, err
 		}
 		s.Line(ctx, "working", step.ID, "", "merges %s", step.ID)
@@ -134,9 +138,9 @@ func (s Specialist) integrate(ctx context.Context, h *tick.Hold, step plan.Step)
 			return "", "", err
 		}
 		if len(m.Conflicts) > 0 {
-			return "", "your work conflicts with what others merged meanwhile, in: " + strings.Join(m.Conflicts, ", "), nil
+			return "", conflictReason + strings.Join(m.Conflicts, ", "), nil
 		}
-		if reason, err := s.verifyCommit(ctx, step, m.Commit); err != nil || reason != "" {
+		if reason, err := s.verify(ctx, step, m.Commit); err != nil || reason != "" {
 			return "", reason, err
 		}
 		err = repo.CompareAndSwap(ctx, "refs/heads/main", m.Commit, main)
@@ -148,16 +152,6 @@ func (s Specialist) integrate(ctx context.Context, h *tick.Hold, step plan.Step)
 	return "", "", errors.New("main moved on fifty times while this step was verified")
 }
 
-// verifyCommit runs the step's command in a fresh checkout of a commit.
-func (s Specialist) verifyCommit(ctx context.Context, step plan.Step, commit string) (reason string, err error) {
-	dir, remove, err := s.Checkout(ctx, commit)
-	if err != nil {
-		return "", err
-	}
-	defer remove()
-	return s.verify(ctx, step, dir, "in a fresh checkout of the merged tree")
-}
-
 // publish makes result show main.
 func (s Specialist) publish(ctx context.Context) error {
 	main, err := s.Repo().Resolve(ctx, "refs/heads/main")
@@ -167,6 +161,8 @@ func (s Specialist) publish(ctx context.Context) error {
 	return s.Repo().Publish(ctx, main, s.Store.Work(), s.Store.Result())
 }
 
+var errTooBig = errors.New("the bundle is too big")
+
 // capped is a writer with a limit, so that a clone cannot fill the disk outside of it.
 type capped struct {
 	f    *os.File
@@ -175,7 +171,7 @@ type capped struct {
 
 func (c *capped) Write(p []byte) (int, error) {
 	if int64(len(p)) > c.left {
-		return 0, errors.New("the bundle is too big")
+		return 0, errTooBig
 	}
 	c.left -= int64(len(p))
 	return c.f.Write(p)

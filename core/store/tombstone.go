@@ -28,10 +28,14 @@ func (s *Store) PrepareTombstone() error {
 	return err
 }
 
-// Stopped returns the tombstone, or nil. A tombstone that cannot be read still stops: its cause is then empty.
+// Stopped returns the tombstone, or nil. A tombstone that cannot be read still stops: its cause is then empty. So does a
+// mission whose folder is gone.
 func (s *Store) Stopped() (*mission.Stop, error) {
 	b, err := files.Read(s.file("stop.json"), 2*tombstoneSize)
 	if errors.Is(err, fs.ErrNotExist) {
+		if !s.Exists() {
+			return &mission.Stop{Cause: mission.Damage, Reason: "its folder is gone"}, nil
+		}
 		return nil, nil
 	}
 	var t mission.Stop

@@ -47,11 +47,26 @@ func (s *Supervisor) Stop(ctx context.Context, id string) (engine.Record, error)
 		if !errors.Is(err, files.ErrLocked) {
 			return rec, err
 		}
+		killFrozen(st)
 		select {
 		case <-ctx.Done():
 			return rec, fmt.Errorf("the supervisor of %s did not finish the stop: %w", id, ctx.Err())
 		case <-time.After(50 * time.Millisecond):
 		}
+	}
+}
+
+// killFrozen kills a supervisor that was suspended: it can neither guard nor stop. Its ticks die with it.
+func killFrozen(st *store.Store) {
+	var o Owner
+	if st.Load("supervisor.json", &o) != nil {
+		return
+	}
+	if alive, err := o.Process.Alive(); err != nil || !alive {
+		return
+	}
+	if at, err := proc.ReadStat(o.Process.PID); err == nil && at.State == 'T' {
+		_ = o.Process.Signal(unix.SIGKILL)
 	}
 }
 
@@ -98,7 +113,7 @@ func (s *Supervisor) finish(ctx context.Context, st *store.Store, m mission.Miss
 	note(engine.Killed, "")
 	rec.Proof = proof
 	note(engine.Proven, proof)
-	if s.Finish != nil {
+	if s.Finish != nil && st.Exists() { // of a mission whose folder is gone nothing is left to say
 		if err := s.Finish(ctx, m, stop); err != nil {
 			return rec, fmt.Errorf("everything of %s is stopped, but the end could not be written down: %w", m.ID, err)
 		}

@@ -126,6 +126,11 @@ func (s *Supervisor) Start(ctx context.Context, id string) (mission.Stop, error)
 	if err := s.endLeft(st); err != nil {
 		return mission.Stop{}, fmt.Errorf("end what an earlier supervisor of %s left: %w", id, err)
 	}
+	for _, a := range mission.Specialists(m.Roster) {
+		if err := st.Queue().Forgive(a.Name); err != nil {
+			return mission.Stop{}, err
+		}
+	}
 	l := &loop{s: s, st: st, m: m, agents: map[string]*agent{}, ended: make(chan end, len(m.Roster)), woken: make(chan string, 64)}
 	defer l.dropGroup()
 	if err := l.takeGroup(); err != nil {

@@ -2,6 +2,7 @@ package tick
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"example.com/AutoAgentProject/core/journal"
@@ -78,12 +79,13 @@ func (t *Tick) Deliver(ctx context.Context) error {
 		}
 		senders[h.From] = true
 	}
-	for from := range senders {
+	var errs []error
+	for from := range senders { // one that fails holds up no other
 		woken, err := q.Deliver(from, t.Now())
 		t.Wake(woken...) // also when the rest failed
 		if err != nil {
-			return fmt.Errorf("deliver the outbox of %s: %w", from, err)
+			errs = append(errs, fmt.Errorf("deliver the outbox of %s: %w", from, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

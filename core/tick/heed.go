@@ -24,7 +24,7 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 	switch {
 	case res.Verdict == runner.Later:
 		until := res.ResetAt
-		if until.IsZero() {
+		if !until.After(now) { // not told, or a time of the past, which would be no wait at all
 			h.Waits++
 			until = now.Add(backOff(h.Waits))
 		} else {
@@ -67,11 +67,18 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 			t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: incident("program", now), Text: "the agent program does not do as asked: " + res.Reason})
 		}
 		return Later, err
+	case res.Class == "transcript": // the disk is full or broken; the work is not to blame
+		return Later, t.uncount(h)
 	case res.Class == "overage":
 		return Over, t.Stop(mission.Budget, "the account began to spend paid extra usage")
 	}
 	h.Waits = 0
 	return Moved, nil
+}
+
+// ofMission says whether a failure of that class is no step's affair: heed looks at each of them.
+func ofMission(class string) bool {
+	return class == "credit" || class == "init-mismatch" || class == "model" || class == "overage"
 }
 
 // incident names one occurrence of a condition: the next one is told again.

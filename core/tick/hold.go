@@ -20,6 +20,7 @@ type Hold struct {
 	Commit   string `json:"commit,omitempty"`   // the agent's commit, in the mission's repository
 	Runs     int    `json:"runs,omitempty"`     // runs that were tried for it
 	Waits    int    `json:"waits,omitempty"`    // waits in a row without a time given
+	Deaths   int    `json:"deaths,omitempty"`   // ticks that died in the middle of a run
 }
 
 func (t *Tick) holdName() string { return filepath.Join("agents", t.Agent.Name, "hold.json") }
@@ -41,6 +42,13 @@ func (t *Tick) Hold(key string) (Hold, error) {
 		return old, nil
 	}
 	return h, nil
+}
+
+// Died notes that the tick of the hold's last run died before there was a result. That is no attempt at the work.
+func (h *Hold) Died() {
+	if h.Run != "" {
+		h.Run, h.Runs, h.Deaths = "", max(h.Runs-1, 0), h.Deaths+1
+	}
 }
 
 // Keep writes the hold.

@@ -88,7 +88,7 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	}
 	res, err := t.Runner.Run(ctx, job)
 	keep := context.WithoutCancel(ctx) // the count and the record are written also when we are being stopped
-	if errors.Is(err, ErrStopped) {
+	if err != nil && (errors.Is(err, ErrStopped) || context.Cause(ctx) == ErrStopped) {
 		return none, Over, t.ledger.Release(keep, run, "stopped before the start", t.Now())
 	}
 	if err != nil {
@@ -231,7 +231,7 @@ func (t *Tick) job(run string, limit money.Amount, cred runner.Credential, a Ask
 }
 
 // Result reads the result of a run; ok is false if it has none (yet), or one that says nothing about the work: it was cut
-// off, or ended at a limit.
+// off, ended at a limit, or is the whole mission's affair.
 func (t *Tick) Result(run string) (res runner.Result, ok bool, err error) {
 	if run == "" {
 		return res, false, nil
@@ -241,15 +241,18 @@ func (t *Tick) Result(run string) (res runner.Result, ok bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return res, false, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, files.ErrNotRegular) && !errors.Is(err, files.ErrTooBig) {
 		return res, false, err
 	}
-	if err := json.Unmarshal(b, &res); err != nil { // its spend is in the ledger or in the transcript; the work is done again
+	if err == nil {
+		err = json.Unmarshal(b, &res)
+	}
+	if err != nil { // its spend is in the ledger or in the transcript; the work is done again
 		aside, aerr := files.SetAside(path, t.Now())
 		t.Log.Warn("the result of a run cannot be read", "run", run, "err", err, "kept", aside)
 		return runner.Result{}, false, aerr
 	}
-	return res, res.Verdict == runner.Done || res.Verdict == runner.Failed, nil
+	return res, res.Verdict == runner.Done || res.Verdict == runner.Failed && !ofMission(res.Class), nil
 }
 
 func (t *Tick) saveResult(run string, res runner.Result) error {

@@ -57,12 +57,13 @@ type Tick struct {
 type Limits struct {
 	Verify  time.Duration // wall clock of a verify command
 	Git     time.Duration // wall clock of a git command in a clone
+	Bundle  int64         // bytes that one step may bring out of a clone
 	Refusal int           // how often a refused answer goes back into the same conversation
 	Cell    cell.Limits
 }
 
 // DefaultLimits are used where the configuration says nothing.
-var DefaultLimits = Limits{Verify: 15 * time.Minute, Git: 5 * time.Minute, Refusal: 3}
+var DefaultLimits = Limits{Verify: 15 * time.Minute, Git: 5 * time.Minute, Bundle: 1 << 30, Refusal: 3}
 
 // Begin takes the agent's lock and looks at the tombstone. With Busy or Over there is nothing to do; otherwise end must
 // be called.

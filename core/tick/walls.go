@@ -80,6 +80,7 @@ func (t *Tick) Clone() (git.Clone, error) {
 		return git.Clone{}, err
 	}
 	return git.Clone{Dir: dir, Who: t.Who(), Exec: func(ctx context.Context, c git.Command) (git.Output, error) {
+		outer := ctx
 		ctx, done := context.WithTimeout(ctx, t.Limits.Git)
 		defer done()
 		spec := cell.Spec{Argv: c.Argv, Env: t.environment(c.Env...), Dir: c.Dir, Writable: []string{dir}, ReadOnly: c.ReadOnly, Limits: t.Limits.Cell,
@@ -91,8 +92,11 @@ func (t *Tick) Clone() (git.Clone, error) {
 			spec.Stdout = c.Stdout
 		}
 		out, err := cell.Run(ctx, spec, maxOutput)
-		if ctx.Err() != nil {
-			err = errors.Join(fmt.Errorf("git in the clone of %s: %w", t.Agent.Name, context.Cause(ctx)), err)
+		switch {
+		case outer.Err() != nil:
+			err = errors.Join(fmt.Errorf("git in the clone of %s: %w", t.Agent.Name, context.Cause(outer)), err)
+		case ctx.Err() != nil: // what lies there is to blame, not the machine
+			err = fmt.Errorf("git in the clone of %s took longer than %s", t.Agent.Name, t.Limits.Git)
 		}
 		return git.Output{Exit: out.Status.Exit, Text: string(out.Text)}, err
 	}}, nil
@@ -117,7 +121,11 @@ func (t *Tick) Checkout(ctx context.Context, commit string) (dir string, remove 
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", nil, err
 	}
-	return dir, func() { Sweep(scratch) }, t.Repo().Checkout(ctx, commit, dir)
+	if err := t.Repo().Checkout(ctx, commit, dir); err != nil {
+		Sweep(scratch)
+		return "", nil, err
+	}
+	return dir, func() { Sweep(scratch) }, nil
 }
 
 // Launch starts the agent program in a cell and notes in the run's folder which one, so that a later tick can prove

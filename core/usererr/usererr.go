@@ -77,13 +77,15 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// CodeOf returns the exit status for err: OK for nil, Failed for an error that is not an Error.
+// CodeOf returns the exit status for err: OK for nil, Failed for an error that is not an Error, or is one that says OK.
+// Of an Error and its cause the outer one counts; of errors that were joined the first, as the one that the others
+// follow from. The hint of errors.As is that of the same one.
 func CodeOf(err error) Code {
 	if err == nil {
 		return OK
 	}
 	var e *Error
-	if errors.As(err, &e) {
+	if errors.As(err, &e) && e.Code != OK {
 		return e.Code
 	}
 	return Failed

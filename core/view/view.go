@@ -4,12 +4,16 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"example.com/AutoAgentProject/core/engine"
+	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/plan"
@@ -104,6 +108,9 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	if v.Stop, err = st.Stopped(); err != nil {
 		bad("tombstone", err)
 	}
+	if v.Stop != nil && v.Stop.Cause == "" { // it stops all the same
+		bad("stop.json", errors.New(v.Stop.Reason))
+	}
 	unknown := false
 	if v.Live, err = live(ctx, m.ID); err != nil {
 		unknown = true
@@ -118,7 +125,9 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 		}
 		bad("state.json", text)
 	}
-	v.Phase = phase(st, &v, state)
+	if v.Phase, err = phase(st, &v, state, unknown); err != nil {
+		bad("stopping.json", err)
+	}
 	if p, err := st.Plan(); err != nil {
 		bad("plan.json", err)
 	} else {
@@ -132,8 +141,10 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	}
 	readMoney(st, m, &v, bad)
 	readTime(ctx, st, m, &v, now, bad)
-	if v.Pauses, err = st.Pauses(now); err != nil {
+	if pauses, err := st.Pauses(now); err != nil {
 		bad("pauses.json", err)
+	} else {
+		v.Pauses = append(v.Pauses, pauses...)
 	}
 	for _, a := range m.Roster {
 		l := state.Agents[a.Name]
@@ -146,8 +157,13 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 		if x.Inbox, err = st.Queue().Depth(a.Name); err != nil {
 			bad("inbox of "+a.Name, err)
 		}
-		if (v.Stop != nil || !v.Live.Ticking) && x.Doing == "working" {
-			x.Doing, x.Run = "stopped", "" // running means running
+		if x.Doing == "working" { // running means running
+			switch {
+			case v.Stop != nil || !v.Live.Ticking && !unknown:
+				x.Doing, x.Run = "stopped", ""
+			case unknown:
+				x.Doing = "unknown"
+			}
 		}
 		v.Agents = append(v.Agents, x)
 	}
@@ -160,25 +176,35 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	return v, nil
 }
 
-// phase is the truth about a mission in a word: the tombstone counts before what the state says.
-func phase(st *store.Store, v *Mission, state store.State) string {
+// phase is the truth about a mission in a word: the tombstone counts before what the state says. The error is that of
+// the record of its stop.
+func phase(st *store.Store, v *Mission, state store.State, unknown bool) (string, error) {
 	if v.Stop != nil {
 		var rec engine.Record
-		if err := st.Load("stopping.json", &rec); err != nil || !rec.Done { // unreadable proves nothing
-			return "stopping: " + string(v.Stop.Cause)
+		err := st.Load("stopping.json", &rec)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err != nil || !rec.Done { // unreadable proves nothing
+			if v.Stop.Cause == "" {
+				return "stopping", err
+			}
+			return "stopping: " + string(v.Stop.Cause), err
 		}
 		if n := len(rec.Steps); n > 0 {
 			v.EndedAt = rec.Steps[n-1].At
 		}
-		return v.Stop.Cause.Phase()
+		return v.Stop.Cause.Phase(), nil
 	}
 	switch {
 	case state.Phase == "":
-		return "starting"
+		return "starting", nil
+	case unknown:
+		return "unknown: " + state.Phase, nil
 	case !v.Live.Ticking:
-		return "interrupted: " + state.Phase // running means running
+		return "interrupted: " + state.Phase, nil // running means running
 	}
-	return state.Phase
+	return state.Phase, nil
 }
 
 func readMoney(st *store.Store, m mission.Mission, v *Mission, bad func(string, error)) {
@@ -209,17 +235,24 @@ func readTime(ctx context.Context, st *store.Store, m mission.Mission, v *Missio
 	v.Time = Time{Used: c.Used, Left: mission.Duration(left), Limited: limited, Until: m.Until}
 }
 
+// maxLine is the longest first line of a goal that is shown, in characters.
+const maxLine = 200
+
+// firstLine is the first line of a goal that says anything, without control characters.
 func firstLine(path string) (string, error) {
-	f, err := os.Open(path)
+	b, err := files.Read(path, 16<<20) // a goal has 8 MB at most
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	buf := make([]byte, 4096)
-	n, err := f.Read(buf)
-	if n == 0 && err != nil {
-		return "", err
+	for line := range strings.Lines(string(b)) {
+		line = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(line, ""), unicode.IsControl), " ")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if r := []rune(line); len(r) > maxLine {
+			line = string(r[:maxLine-1]) + "…"
+		}
+		return line, nil
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(string(buf[:n]), "")), "\n")
-	return line, nil
+	return "", errors.New("it says nothing")
 }

@@ -142,7 +142,7 @@ func (c *cli) describe(d *draft) {
 	}
 	row("engine", "%s", d.engineSentence)
 	row("walls", "%s", d.walls)
-	row("bounds", "%s", d.bounds)
+	row("bounds", "of each cell: %s", d.bounds)
 	switch {
 	case m.From == nil:
 	case m.From.Kind == "git":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -42,6 +43,12 @@ func (c *cli) create(ctx context.Context, d *draft) (err error) {
 		return usererr.Wrap(err, usererr.Environment, "", "the root cannot be written")
 	}
 	defer tick.Sweep(staging)
+	unlock, err := files.TryLock(filepath.Join(staging, "lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	sweepStaging(string(d.root), staging)
 	next := store.Root(staging).Mission(m.ID)
 	for _, dir := range []string{next.Dir(), next.Work(), filepath.Join(next.Notify(), "new")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -78,6 +85,9 @@ func (c *cli) create(ctx context.Context, d *draft) (err error) {
 		return usererr.New(usererr.Aborted, "", "stopped before anything was made")
 	}
 	st := d.root.Mission(m.ID)
+	if err := os.MkdirAll(st.Logs(), 0o700); err != nil {
+		return err
+	}
 	if err := files.Move(next.Work(), st.Work()); err != nil {
 		return taken(m.ID, err)
 	}
@@ -85,7 +95,21 @@ func (c *cli) create(ctx context.Context, d *draft) (err error) {
 		tick.Sweep(st.Work())
 		return taken(m.ID, err)
 	}
-	return os.MkdirAll(st.Logs(), 0o700)
+	return nil
+}
+
+// sweepStaging removes what starts that were killed left behind: nobody holds its lock any more.
+func sweepStaging(root, mine string) {
+	left, _ := filepath.Glob(filepath.Join(root, ".new-*"))
+	for _, dir := range left {
+		if st, err := os.Stat(dir); dir == mine || err != nil || time.Since(st.ModTime()) < time.Minute { // it may be about to lock
+			continue
+		}
+		if unlock, err := files.TryLock(filepath.Join(dir, "lock")); err == nil {
+			tick.Sweep(dir)
+			unlock()
+		}
+	}
 }
 
 // missing lists the folders that making path would make, the deepest first.

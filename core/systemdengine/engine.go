@@ -1,0 +1,172 @@
+// Package systemdengine is the engine that lets systemd tick a mission: it puts the mission's units in place, and carries
+// out the stop that takes them away again. It works with the system's manager and with a user's own.
+package systemdengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+
+	"example.com/AutoAgentProject/core/engine"
+	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/units"
+)
+
+// Name is the engine's name in mission.json.
+const Name = "systemd"
+
+// DefaultGrace is how long ticks may take to end in order: a little more than what their units give them.
+const DefaultGrace = 17 * time.Second
+
+// Engine lets the manager of Settings tick the missions below one root.
+type Engine struct {
+	Root     store.Root
+	Settings units.Settings
+	// Finish counts what is left to count and tells the end, after everything is proven dead. It is repeatable. Where
+	// Carry runs as root, it must let the owner do the writing.
+	Finish func(ctx context.Context, m mission.Mission, stop mission.Stop) error
+	// Save writes how far a stop is; nil: this process does it. Where Carry runs as root, it must let the owner do it.
+	Save func(ctx context.Context, id string, r engine.Record) error
+	// Connect connects to the manager; nil: directly where this process may, else over the message bus.
+	Connect func(ctx context.Context) (*dbus.Conn, error)
+	Grace   time.Duration // 0: DefaultGrace
+	Log     *slog.Logger
+}
+
+func (e *Engine) Name() string { return Name }
+
+func (e *Engine) log() *slog.Logger {
+	if e.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return e.Log
+}
+
+// set is a mission's units by what is done with them.
+type set struct {
+	id     string
+	roster []mission.Agent
+}
+
+func (s set) base() string { return "forge-autoagent-" + s.id }
+
+func (s set) target() string      { return s.base() + ".target" }
+func (s set) stopService() string { return s.base() + "-stop.service" }
+func (s set) stopSocket() string  { return s.base() + "-stop.socket" }
+
+// names are all units.
+func (s set) names() []string { return mission.UnitNames(s.id, s.roster) }
+
+// of are the agents' units of one kind: ".timer".
+func (s set) of(kinds ...string) []string {
+	var out []string
+	for _, a := range s.roster {
+		for _, kind := range kinds {
+			out = append(out, s.base()+"-"+a.Name+kind)
+		}
+	}
+	return out
+}
+
+// ending are the units that must be down before anybody can say that nothing lives: all but what stops, and the slices.
+func (s set) ending() []string { return append(s.of(".timer", ".socket", ".service"), s.target()) }
+
+// has says whether a name is one of the mission's units.
+func (s set) has(name string) bool { return slices.Contains(s.names(), name) }
+
+// unitsOf returns the units of a mission. Where the mission's own record cannot be read, the installed units tell: each
+// service of an agent names the mission and the agent. The mission is then nil, and why says why.
+func (e *Engine) unitsOf(id string) (s set, m *mission.Mission, why error) {
+	if err := mission.CheckID(id); err != nil {
+		return set{id: id}, nil, err
+	}
+	read, err := e.Root.Mission(id).Mission()
+	if err == nil {
+		return set{id, read.Roster}, &read, nil
+	}
+	return set{id, e.installed(id)}, nil, err
+}
+
+// installed reads the roster of a mission out of its installed units.
+func (e *Engine) installed(id string) []mission.Agent {
+	tick := regexp.MustCompile(`(?m)^ExecStart=.*/autoagent-([a-z]+)" .* --mission ` + regexp.QuoteMeta(id) + ` --agent (\S+)$`)
+	entries, _ := os.ReadDir(e.Settings.UnitDir)
+	var out []mission.Agent
+	for _, f := range entries {
+		if !strings.HasPrefix(f.Name(), "forge-autoagent-"+id+"-") || !strings.HasSuffix(f.Name(), ".service") {
+			continue
+		}
+		text, err := e.unit(f.Name())
+		if err != nil {
+			continue
+		}
+		found := tick.FindSubmatch(text)
+		if found == nil || f.Name() != "forge-autoagent-"+id+"-"+string(found[2])+".service" {
+			continue
+		}
+		out = append(out, mission.Agent{Name: string(found[2]), Role: mission.Role(found[1])})
+	}
+	return out
+}
+
+// header begins every unit that is ours.
+const header = "# AutoAgentProject units, version "
+
+// unit reads an installed unit.
+func (e *Engine) unit(name string) ([]byte, error) {
+	return files.Read(filepath.Join(e.Settings.UnitDir, name), 1<<20)
+}
+
+// here are those of the units whose files are in place and ours.
+func (e *Engine) here(names []string) ([]string, error) {
+	var out []string
+	for _, name := range names {
+		text, err := e.unit(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return out, fmt.Errorf("unit %s: %w", name, err)
+		}
+		if strings.HasPrefix(string(text), header) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// runtime is the folder in which the stop's socket lies.
+func (e *Engine) runtime() string {
+	if e.Settings.Manager == units.System {
+		return "/run"
+	}
+	return userRuntime()
+}
+
+func userRuntime() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return dir
+	}
+	return fmt.Sprintf("/run/user/%d", os.Getuid())
+}
+
+// record reads how far a stop is. What cannot be read is done again: each step is harmless twice.
+func (e *Engine) record(id string) engine.Record {
+	var r engine.Record
+	if err := e.Root.Mission(id).Load("stopping.json", &r); err != nil {
+		return engine.Record{Version: mission.Version}
+	}
+	return r
+}

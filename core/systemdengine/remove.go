@@ -1,0 +1,93 @@
+package systemdengine
+
+import (
+	"context"
+	"errors"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	"golang.org/x/sys/unix"
+
+	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/mission"
+)
+
+// remove takes units away: down, disabled, their files gone, forgotten by the manager. It is repeatable. Last come those
+// that bring a stop back after a crash of the machine: the target, the guard's, the stop's own.
+func (e *Engine) remove(ctx context.Context, b *bus, s set, names []string) error {
+	if err := b.must(ctx, s, s.target(), s.stopSocket(), mission.Slice(s.id)); err != nil {
+		return err
+	}
+	here, err := e.here(names)
+	if err != nil {
+		return err
+	}
+	var last []string
+	for _, a := range s.roster {
+		if a.Role == mission.Quota {
+			last = append(last, set{s.id, []mission.Agent{a}}.of(".timer", ".socket", ".service")...)
+		}
+	}
+	last = append(last, s.target(), s.stopSocket(), s.stopService(), mission.GuardSlice(s.id))
+	first := slices.DeleteFunc(slices.Clone(here), func(name string) bool { return slices.Contains(last, name) })
+	last = slices.DeleteFunc(last, func(name string) bool { return !slices.Contains(here, name) })
+	if err := e.unlink(first); err != nil {
+		return err
+	}
+	err = b.do(ctx, "disable "+s.target(), func(ctx context.Context, c *dbus.Conn) error {
+		_, err := c.DisableUnitFilesContext(ctx, []string{s.target()}, false)
+		return err
+	})
+	if err != nil && !unloaded(err) && !strings.HasSuffix(errorName(err), ".FileNotFound") {
+		return err
+	}
+	if err := e.unlink(last); err != nil {
+		return err
+	}
+	if err := b.reload(ctx); err != nil {
+		return err
+	}
+	found, err := b.loaded(ctx, s)
+	if err != nil {
+		return err
+	}
+	for name, u := range found {
+		if u.ActiveState != "failed" {
+			continue
+		}
+		err := b.do(ctx, "reset "+name, func(ctx context.Context, c *dbus.Conn) error { return c.ResetFailedUnitContext(ctx, name) })
+		if err != nil && !unloaded(err) {
+			return err
+		}
+	}
+	return b.letGo(ctx, s)
+}
+
+func (e *Engine) unlink(names []string) error {
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, files.Remove(filepath.Join(e.Settings.UnitDir, name)))
+	}
+	return errors.Join(errs...)
+}
+
+// letGo ends the guard's slice, which stays up without anything in it. The slice takes this process along if it is the
+// stop's service: that is the last thing it asks for, and it ends by itself, so the signal must not make it a failure.
+func (b *bus) letGo(ctx context.Context, s set) error {
+	slice := mission.GuardSlice(s.id)
+	if !s.inside() {
+		return b.must(ctx, s, slice)
+	}
+	signal.Ignore(unix.SIGTERM)
+	err := b.do(ctx, "stop "+slice, func(ctx context.Context, c *dbus.Conn) error {
+		_, err := c.StopUnitContext(ctx, slice, "replace", nil)
+		return err
+	})
+	if unloaded(err) {
+		return nil
+	}
+	return err
+}
