@@ -12,6 +12,10 @@ import (
 // Checkout writes the files of a commit into an empty folder, which is made if it is not there: the very bytes of the
 // commit, symbolic links as links, nothing left out, no .git. A folder of another repository inside is an empty folder.
 func (r Repo) Checkout(ctx context.Context, commit, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("check out: %w", err)
+	}
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("check out: %w", err)
 	}
@@ -22,8 +26,12 @@ func (r Repo) Checkout(ctx context.Context, commit, dir string) error {
 	if len(entries) > 0 {
 		return fmt.Errorf("check out: %s is not empty", dir)
 	}
-	scratch, err := os.MkdirTemp("", "autoagent-index-")
-	if err != nil {
+	// Beside the folder, so that after a kill it goes with it, or with the next call.
+	scratch := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".index")
+	if err := os.RemoveAll(scratch); err != nil {
+		return fmt.Errorf("check out: %w", err)
+	}
+	if err := os.Mkdir(scratch, 0o700); err != nil {
 		return fmt.Errorf("check out: %w", err)
 	}
 	defer os.RemoveAll(scratch)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -39,13 +40,17 @@ type Clone struct {
 	Who  Who // author of the agent's commits
 }
 
-// LayoutError says that a clone is not in a state that a commit could be made of. The agent may be able to repair it.
+// LayoutError says that a clone is not in a state that a commit could be made of. Its reason, about "it", is written for the
+// agent, who may be able to repair it.
 type LayoutError struct{ Reason string }
 
 func (e *LayoutError) Error() string { return e.Reason }
 
 // Out is the ref that a Bundle carries.
 const Out = "refs/autoagent/out"
+
+// errEndless stops a script that answers too much.
+var errEndless = errors.New("a command in the clone answered too much")
 
 // maxAnswer bounds what a script may answer, in bytes.
 const maxAnswer = 4 << 20
@@ -82,6 +87,13 @@ func (c Clone) run(ctx context.Context, script string, cmd Command, args ...stri
 	return answer.buf.String(), nil
 }
 
+// refusal says whether a git in the clone refused what it found there. A full disk, a missing program and a script that was
+// killed are not the clone's doing.
+func refusal(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.exit > 0 && f.exit != 126 && f.exit != 127 && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT)
+}
+
 // identity is the environment for commits that the scripts make by themselves.
 func (c Clone) identity(at time.Time) []string { return c.Who.env(at) }
 
@@ -107,7 +119,8 @@ func (c Clone) Bundle(ctx context.Context, base, commit string, w io.Writer) err
 	return nil
 }
 
-// Status says whether the tree differs from HEAD, and what HEAD is: empty if there is no commit. It changes nothing.
+// Status says whether the tree differs from HEAD, and what HEAD is: empty if there is no commit. It changes nothing but
+// permissions, and removes what git would wait at: FIFOs, sockets, devices, links inside a .git.
 func (c Clone) Status(ctx context.Context) (dirty bool, head string, err error) {
 	out, err := c.run(ctx, statusScript, Command{})
 	if err != nil {
@@ -130,7 +143,7 @@ type bounded struct {
 
 func (b *bounded) Write(p []byte) (int, error) {
 	if len(p) > b.left {
-		return 0, errors.New("a command in the clone answered too much")
+		return 0, errEndless
 	}
 	b.left -= len(p)
 	return b.buf.Write(p)

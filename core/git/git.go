@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -121,8 +122,12 @@ type call struct {
 	held   *os.File  // a lock that git keeps as long as it lives, even when we are killed
 }
 
-// run runs git and returns its standard output. A status other than 0 is a *failure.
+// run runs git and returns its standard output. A status other than 0 is a *failure. git does not outlive us: the death
+// signal belongs to the thread that forked, so this goroutine keeps its thread until git ended. What git starts itself
+// (upload-pack, index-pack) gets no signal; it ends when its pipe to git breaks, moves no ref and keeps the lock till then.
 func (c call) run(ctx context.Context) (string, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	var out bytes.Buffer
 	stderr := &head{left: 8 << 10}
 	cmd := exec.CommandContext(ctx, "git", c.args...)
@@ -133,7 +138,7 @@ func (c call) run(ctx context.Context) (string, error) {
 	if c.held != nil {
 		cmd.ExtraFiles = []*os.File{c.held}
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()

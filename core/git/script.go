@@ -26,10 +26,27 @@ exec 3>&1 1>&2
 config=$1; shift
 g() { git --git-dir="$PWD/.git" --work-tree="$PWD" %s "$@"; }
 refuse() { printf 'refused: %%s\n' "$1"; exit %d; }
+lost() {
+	refuse 'its .git is not the folder that it was, so nothing in it can be committed. You get a new .git; your files are kept in it under refs/autoagent/rescue and the old .git in .autoagent: take from there what you need and leave .git to git'
+}
 
-# plain: .git is a folder of its own and nothing in it leads elsewhere
+# loosen: the agent may have taken permissions away from what is its own; "git add" would leave it out with a mere warning
+loosen() {
+	find . -type d ! -perm -u=rwx -exec chmod u+rwx {} \; \
+		-o -path './.git/objects/*' -type f ! -perm -u=r -exec chmod u+r {} + \
+		-o ! -path './.git/objects/*' -type f ! -perm -u=rw -exec chmod u+rw {} + || :
+}
+
+# unplug: git waits for ever at a FIFO that it reads, and cannot add one; no link in a .git leads to one or elsewhere
+unplug() {
+	find . ! -type d ! -type f ! -type l -exec rm -f {} + \
+		-o -path '*/.git/*' ! -path '*/.git/hooks/*' -type l -exec rm -f {} + || :
+}
+
+# plain: .git is a folder of its own and nothing in it leads elsewhere; nothing in the clone is in git's way
 plain() {
-	chmod u+rwx .git .git/objects .git/refs 2>/dev/null || :
+	loosen
+	unplug
 	for f in .git .git/objects .git/refs; do
 		if [ -L "$f" ] || [ ! -d "$f" ]; then return 1; fi
 	done
@@ -49,11 +66,6 @@ scrub() {
 	printf '%%s' "$config" >.git/config
 }
 
-# loosen: the agent took permissions away from its own files
-loosen() {
-	find . -path ./.git -prune -o \( -type d ! -perm -u=rwx -o -type f ! -perm -u=r \) -exec chmod u+rwX {} \;
-}
-
 # sound: the index can be read and hides no file from "add"; else it is made anew
 sound() {
 	if [ ! -f .git/index ] || ! g ls-files >/dev/null || g ls-files -v | grep -q '^[a-zS]'; then
@@ -63,7 +75,7 @@ sound() {
 
 # add: the index holds what the tree holds, without .autoagent
 add() {
-	{ g add -A || { loosen && g add -A; }; } && g rm -rqf --cached --ignore-unmatch -- .autoagent
+	g add -A && g rm -rqf --cached --ignore-unmatch -- .autoagent
 }
 
 # forget: what a half-done merge, pick or rebase left
@@ -88,14 +100,14 @@ unsolved() {
 `
 
 const statusScript = `
-plain || refuse 'its .git is not the folder that it was'
+plain || lost
 n=$(g status --porcelain -z --untracked-files=normal | head -c 1 | wc -c)
 printf '%s %s\n' "$n" "$(g rev-parse --verify --quiet HEAD || :)" >&3
 `
 
 const bundleScript = `
 base=$1 commit=$2
-plain || refuse 'its .git is not the folder that it was'
+plain || lost
 scrub
 g update-ref refs/autoagent/out "$commit"
 g bundle create --quiet --version=2 - refs/autoagent/out "^$base" >&3

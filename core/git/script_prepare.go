@@ -13,7 +13,6 @@ aside() {
 	rm -rf .autoagent/room && head -c 1048576 /dev/zero >.autoagent/room && rm .autoagent/room || return 1 # a full disk is not the clone's fault
 	n=1
 	while [ -e ".autoagent/git-$n" ] || [ -L ".autoagent/git-$n" ]; do n=$((n + 1)); done
-	chmod u+rwx .git 2>/dev/null || :
 	mv .git ".autoagent/git-$n"
 }
 
@@ -69,7 +68,7 @@ unnest() {
 
 # rescue: the tree and the branch are kept under refs. The index is made anew: only the tree counts.
 rescue() {
-	rm -rf .git/index && g read-tree HEAD && { unnest || { loosen && unnest; }; } && add && tree=$(g write-tree) && work=$(g rev-parse HEAD) &&
+	rm -rf .git/index && g read-tree HEAD && unnest && add && tree=$(g write-tree) && work=$(g rev-parse HEAD) &&
 	if [ "$tree" != "$(g rev-parse 'HEAD^{tree}')" ]; then
 		work=$(g commit-tree "$tree" -p HEAD -m 'Unfinished work, kept.')
 	fi &&
@@ -79,6 +78,11 @@ rescue() {
 
 reset() {
 	g reset --quiet --hard "$1" || { loosen && g reset --quiet --hard "$1"; }
+}
+
+# tidy: nothing but drafts and what is ignored stays besides the files of HEAD
+tidy() {
+	g clean --quiet -ffd -e /.autoagent/ || { loosen && g clean --quiet -ffd -e /.autoagent/; }
 }
 
 fresh() {
@@ -95,7 +99,7 @@ fresh() {
 		rescue
 		reset "$base"
 	fi
-	g clean --quiet -ffd -e /.autoagent/
+	tidy
 	rm -f "$preparing"
 }
 
@@ -109,6 +113,7 @@ settle() {
 	parents="-p $head"
 	if [ -f .git/MERGE_HEAD ]; then
 		while read -r m; do
+			m=$(g rev-parse --verify --quiet --end-of-options "$m^{commit}") || continue # no commit: nothing to merge
 			g merge-base --is-ancestor "$m" HEAD || parents="$parents -p $m"
 		done <.git/MERGE_HEAD
 	fi
@@ -119,11 +124,20 @@ settle() {
 	forget
 }
 
+# replant: a history that the agent began by itself is kept; its files become changes of what they most likely build on
+replant() {
+	rescue
+	on=$(g merge-base refs/heads/main "$base") || on=$base
+	forget
+	g update-ref -m 'autoagent: back on main' HEAD "$on"
+	rm -rf .git/index && g read-tree HEAD
+}
+
 merge() {
 	if [ -e "$merging" ]; then # killed in the middle of a merge of ours: everything was committed before
 		forget
 		reset HEAD
-		g clean --quiet -ffd -e /.autoagent/
+		tidy
 		rm -f "$merging"
 	fi
 	if [ -f .git/MERGE_HEAD ] && [ -n "$(unsolved)" ]; then
@@ -133,6 +147,10 @@ merge() {
 		reset HEAD
 	fi
 	rm -rf .git/rebase-merge .git/rebase-apply
+	if ! g merge-base HEAD "$base" >/dev/null; then
+		replant
+		if [ "$(g rev-parse HEAD)" = "$base" ]; then return 0; fi
+	fi
 	settle
 	: >"$merging"
 	if ! g merge --quiet --no-edit --no-verify --no-stat --no-autostash -m 'Merge main.' "$base"; then

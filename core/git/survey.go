@@ -77,14 +77,15 @@ func Look(ctx context.Context, path string) (Survey, error) {
 // elsewhere lists what HEAD only points to: submodules and files under git LFS. It reads a temporary index, so that the
 // answer is about HEAD and the person's own index stays untouched.
 func (p *person) elsewhere(ctx context.Context, s *Survey) error {
-	scratch, err := os.MkdirTemp("", "autoagent-index-")
+	scratch, err := newScratch(os.TempDir())
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch)
+	defer scratch.remove()
 	indexed := func(args ...string) call {
 		c := p.call(args...)
-		c.env = append(c.env, "GIT_INDEX_FILE="+filepath.Join(scratch, "index"))
+		c.env = append(c.env, "GIT_INDEX_FILE="+filepath.Join(scratch.dir, "index"))
+		c.held = scratch.held
 		return c
 	}
 	if _, err := indexed("read-tree", "HEAD").run(ctx); err != nil {

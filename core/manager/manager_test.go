@@ -238,12 +238,22 @@ func TestPlanAfterADeath(t *testing.T) {
 	if w.plan().Round != 1 || len(w.fake.jobs) != 1 {
 		t.Error(w.plan().Round, len(w.fake.jobs))
 	}
+	// Accepted is accepted: whoever comes with what was true before changes nothing.
+	if out, err := w.Manager.plan(t.Context(), &plan.Plan{}, head, ""); out != tick.Moved || err != nil || w.plan().Round != 1 || w.said(journal.PlanAccepted) != 1 {
+		t.Error(out, err, w.plan().Round)
+	}
 	// Ticks that died in their runs are no attempts, until they are too many.
 	w = newWorld(t, "g", "")
 	ok(t, w.Keep(tick.Hold{Version: mission.Version, Key: "plan-1", Run: "gone", Runs: 1, Deaths: maxDeaths - 1}))
 	w.once(tick.Over)
 	if w.stop().Cause != mission.FailedEnd || len(w.fake.jobs) != 0 {
 		t.Errorf("%+v, %d runs", w.stop(), len(w.fake.jobs))
+	}
+	w = newWorld(t, "g", "")
+	ok(t, w.Keep(tick.Hold{Version: mission.Version, Key: "plan-1", Run: "gone", Runs: MaxRuns, Deaths: 1}))
+	w.once(tick.Moved)
+	if w.plan().Round != 1 || len(w.fake.jobs) != 1 {
+		t.Error("a death was counted as an attempt:", w.plan().Round, w.stop())
 	}
 }
 

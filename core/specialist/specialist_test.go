@@ -309,6 +309,23 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// TestConflictsCountApart: a conflict is nobody's fault, so that the step may still fail once by itself.
+func TestConflictsCountApart(t *testing.T) {
+	w := newWorld(t, step("a"))
+	w.committed("a", "a.txt", "mine\n")
+	w.others("a.txt", "theirs\n")
+	w.once(tick.Moved)
+	w.ends(runner.Result{Verdict: runner.Failed, Reason: "too many turns"})
+	w.once(tick.Moved)
+	if a := w.step("a"); a.State != plan.Assigned || a.Conflicts != 1 || len(a.Handoffs) != 3 {
+		t.Fatalf("%+v", a)
+	}
+	w.once(tick.Moved)
+	if a := w.step("a"); a.State != plan.Failed {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestNothingChanged: a step that finds nothing to change is proven all the same, on what is there.
 func TestNothingChanged(t *testing.T) {
 	s := step("a")

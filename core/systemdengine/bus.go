@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	callTime = 30 * time.Second // one call, a reload of many units among them
-	patience = 45 * time.Second // for a manager or a bus that restarts
-	glance   = 3 * time.Second  // for who only looks
-	pollTime = 15 * time.Millisecond
+	callTime    = 30 * time.Second // one call, a reload of many units among them
+	connectTime = 5 * time.Second
+	patience    = 45 * time.Second // for a manager or a bus that restarts
+	glance      = 3 * time.Second  // for who only looks
+	pollTime    = 15 * time.Millisecond
 )
 
 // bus speaks with the manager. When the connection breaks, it connects again.
@@ -27,12 +28,14 @@ type bus struct {
 	e        *Engine
 	patience time.Duration
 	conn     *dbus.Conn
+	hangUp   func()
 }
 
 func (b *bus) close() {
 	if b.conn != nil {
 		b.conn.Close()
-		b.conn = nil
+		b.hangUp()
+		b.conn, b.hangUp = nil, nil
 	}
 }
 
@@ -82,19 +85,27 @@ func (b *bus) do(ctx context.Context, what string, call func(context.Context, *d
 	}
 }
 
+// once connects if need be and calls. Neither may hang: a bus that is being started takes connections that nobody serves.
 func (b *bus) once(ctx context.Context, call func(context.Context, *dbus.Conn) error) error {
 	if b.conn != nil && !b.conn.Connected() {
 		b.close()
 	}
 	if b.conn == nil {
-		conn, err := b.e.connect(ctx)
+		life, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+		late, cancel := context.WithTimeout(ctx, min(connectTime, 2*b.patience))
+		defer cancel()
+		inTime := context.AfterFunc(late, hangUp)
+		conn, err := b.e.connect(life)
 		if err != nil {
+			hangUp()
 			return err
 		}
-		b.conn = conn
+		b.conn, b.hangUp = conn, hangUp
+		inTime()
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(callTime, 2*b.patience))
 	defer cancel()
+	defer context.AfterFunc(ctx, b.hangUp)()
 	return call(ctx, b.conn)
 }
 

@@ -55,6 +55,9 @@ func (e *Engine) mayStop(s set, why error) (*mission.Stop, error) {
 		}
 		return &mission.Stop{Reason: "its folder is gone"}, nil
 	}
+	if usererr.CodeOf(why) == usererr.Conflict {
+		return nil, why
+	}
 	stop, err := e.Root.Mission(s.id).Stopped()
 	if err == nil && stop == nil {
 		err = usererr.New(usererr.NotFound, "AutoAgentProject abort "+s.id+" stops it", "nobody asked to stop mission %s", s.id)

@@ -22,6 +22,7 @@ import (
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/units"
+	"example.com/AutoAgentProject/core/usererr"
 )
 
 // Name is the engine's name in mission.json.
@@ -86,37 +87,70 @@ func (s set) ending() []string { return append(s.of(".timer", ".socket", ".servi
 // has says whether a name is one of the mission's units.
 func (s set) has(name string) bool { return slices.Contains(s.names(), name) }
 
-// unitsOf returns the units of a mission. Where the mission's own record cannot be read, the installed units tell: each
-// service of an agent names the mission and the agent. The mission is then nil, and why says why.
+// unitsOf returns the units of a mission: those of its roster, and those that are installed for it. Where the mission's own
+// record cannot be read, m is nil, and why says why.
+//
+// Whoever owns the root can write that record, and root can be who acts on it: what is installed for another mission is
+// never taken for this one's. If that is the stop itself, the error is a usererr Conflict and there is no roster.
 func (e *Engine) unitsOf(id string) (s set, m *mission.Mission, why error) {
 	if err := mission.CheckID(id); err != nil {
 		return set{id: id}, nil, err
 	}
-	read, err := e.Root.Mission(id).Mission()
-	if err == nil {
-		return set{id, read.Roster}, &read, nil
+	s = set{id: id}
+	text, err := e.unit(s.stopService())
+	if err == nil && !strings.Contains(string(text), " stop-mission "+id+" --root "+quoted(e.Settings.Root)+"\n") {
+		return s, nil, usererr.New(usererr.Conflict, "", "the units of a mission %s in %s belong to another root", id, e.Settings.UnitDir)
 	}
-	return set{id, e.installed(id)}, nil, err
+	read, why := e.Root.Mission(id).Mission()
+	if why == nil {
+		m = &read
+	}
+	for _, a := range read.Roster {
+		if mission.CheckAgent(a.Name) == nil && !e.others(id, a.Name) {
+			s.roster = append(s.roster, a)
+		}
+	}
+	for _, a := range e.installed(id) {
+		if !slices.ContainsFunc(s.roster, func(b mission.Agent) bool { return a.Name == b.Name }) {
+			s.roster = append(s.roster, a)
+		}
+	}
+	return s, m, why
+}
+
+// quoted is a path as it stands in ExecStart=.
+func quoted(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(path) + `"`
+}
+
+// tickLine finds the role in the service of an agent.
+func (e *Engine) tickLine(id, agent string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^ExecStart=.*/autoagent-([a-z]+)" --root ` + regexp.QuoteMeta(quoted(e.Settings.Root)+" --mission "+id+" --agent "+agent) + `$`)
+}
+
+// others says whether the service of that name is installed for somebody else.
+func (e *Engine) others(id, agent string) bool {
+	text, err := e.unit("forge-autoagent-" + id + "-" + agent + ".service")
+	return err == nil && !e.tickLine(id, agent).Match(text)
 }
 
 // installed reads the roster of a mission out of its installed units.
 func (e *Engine) installed(id string) []mission.Agent {
-	tick := regexp.MustCompile(`(?m)^ExecStart=.*/autoagent-([a-z]+)" .* --mission ` + regexp.QuoteMeta(id) + ` --agent (\S+)$`)
 	entries, _ := os.ReadDir(e.Settings.UnitDir)
 	var out []mission.Agent
 	for _, f := range entries {
-		if !strings.HasPrefix(f.Name(), "forge-autoagent-"+id+"-") || !strings.HasSuffix(f.Name(), ".service") {
+		name, ok1 := strings.CutPrefix(f.Name(), "forge-autoagent-"+id+"-")
+		name, ok2 := strings.CutSuffix(name, ".service")
+		if !ok1 || !ok2 {
 			continue
 		}
 		text, err := e.unit(f.Name())
 		if err != nil {
 			continue
 		}
-		found := tick.FindSubmatch(text)
-		if found == nil || f.Name() != "forge-autoagent-"+id+"-"+string(found[2])+".service" {
-			continue
+		if found := e.tickLine(id, name).FindSubmatch(text); found != nil {
+			out = append(out, mission.Agent{Name: name, Role: mission.Role(found[1])})
 		}
-		out = append(out, mission.Agent{Name: string(found[2]), Role: mission.Role(found[1])})
 	}
 	return out
 }

@@ -92,6 +92,37 @@ func TestHost(t *testing.T) {
 	}
 }
 
+func TestHostEdges(t *testing.T) {
+	h := host(t)
+	for _, m := range []units.Manager{units.System, units.User} {
+		t.Run(string(m), func(t *testing.T) {
+			inside(t, h, m, "TestEdges")
+			inside(t, h, m, "TestBus")
+			clean(t, h)
+		})
+	}
+}
+
+// TestHostCrash: after a crash of the machine a mission ticks again, and a stop that was cut off is finished, both with
+// nobody's help.
+func TestHostCrash(t *testing.T) {
+	h := host(t)
+	managers := []units.Manager{units.System, units.User}
+	for i, phase := range []string{"begin", "again", "finish"} {
+		if i > 0 {
+			h.Crash()
+			h.Boot()
+		}
+		for _, m := range managers {
+			inside(t, h, m, "TestCrash", "AUTOAGENT_TEST_PHASE="+phase)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	clean(t, h)
+}
+
 func TestInside(t *testing.T) {
 	needInside(t)
 	testkit.EngineSuite(t, func(t *testing.T, root store.Root, command func(mission.Mission, mission.Agent) []string, every time.Duration) engine.Engine {

@@ -3,7 +3,6 @@ package systemdengine_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -216,7 +215,7 @@ func TestEdges(t *testing.T) {
 			t.Errorf("the neighbour: %q, %v", said, err)
 		}
 		for _, name := range installed(t, "my") {
-			if !slices.Contains(before, name) {
+			if !slices.Contains(before, name) && !strings.Contains(name, `my\x2dsite`) {
 				t.Errorf("%s is left", name)
 			}
 		}
@@ -306,6 +305,92 @@ func TestEdges(t *testing.T) {
 		}
 	})
 
+	t.Run("a stop that cannot be finished, and one that is killed", func(t *testing.T) {
+		obstacle := filepath.Join(t.TempDir(), "obstacle")
+		if err := os.WriteFile(obstacle, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p := fresh(t, time.Hour, func(w *wired) { w.Obstacle = obstacle })
+		st := p.mission("stuck", nil)
+		p.start("stuck")
+		p.tombstone("stuck")
+		rec, err := p.e.Engine.Stop(ctx, "stuck")
+		if err == nil || !strings.Contains(err.Error(), "fails again and again") || rec.Done || !rec.Has(engine.Proven) {
+			t.Errorf("%+v, %v", rec, err)
+		}
+		if err := os.Remove(obstacle); err != nil {
+			t.Fatal(err)
+		}
+		p.until("it was finished", func() bool { return record(t, st).Done })
+		if rec, err = p.e.Stop(ctx, "stuck"); err != nil || !rec.Done {
+			t.Errorf("%+v, %v", rec, err)
+		}
+		nothing(t, "stuck")
+
+		st = p.mission("killed", map[string]string{"manager": deaf})
+		p.start("killed")
+		p.until("it ticks", func() bool { return p.ticks("killed", "manager") > 0 })
+		p.tombstone("killed")
+		stopped := make(chan error, 1)
+		go func() { _, err := p.e.Engine.Stop(ctx, "killed"); stopped <- err }()
+		p.until("the stop has begun", func() bool { return record(t, st).Has(engine.SocketsClosed) })
+		systemctl("kill", "--signal=KILL", "forge-autoagent-killed-stop.service")
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+		if rec := record(t, st); !rec.Done || len(rec.Steps) != 6 {
+			t.Errorf("%+v", rec)
+		}
+		nothing(t, "killed")
+	})
+
+	t.Run("another root's mission of the same name, and a roster that names others' units", func(t *testing.T) {
+		p, q := fresh(t, time.Hour, nil), fresh(t, time.Hour, nil)
+		p.mission("same", nil)
+		p.mission("same-other", nil)
+		p.start("same")
+		p.start("same-other")
+		before := installed(t, "same")
+		q.mission("same", nil)
+		if _, err := q.e.Engine.Start(ctx, "same"); usererr.CodeOf(err) != usererr.Conflict {
+			t.Errorf("start: %v", err)
+		}
+		if l, err := q.e.Live(ctx, "same"); err != nil || l.Ticking {
+			t.Errorf("live: %+v, %v", l, err)
+		}
+		q.tombstone("same")
+		if err := q.e.Carry(ctx, "same"); usererr.CodeOf(err) != usererr.Conflict {
+			t.Errorf("carry: %v", err)
+		}
+		if err := os.RemoveAll(q.root.Mission("same").Dir()); err != nil {
+			t.Fatal(err)
+		}
+		if got := installed(t, "same"); !slices.Equal(got, before) {
+			t.Errorf("of %q there is left %q", before, got)
+		}
+		name := filepath.Join(p.root.Mission("same").Dir(), "mission.json")
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged := strings.Replace(strings.Replace(string(b), `"codebuilder-1"`, `"other-manager"`, 1), `"reporter"`, `"../../x"`, 1)
+		if err := os.WriteFile(name, []byte(forged), 0o600); err != nil || forged == string(b) {
+			t.Fatal(err)
+		}
+		p.tombstone("same")
+		if rec, err := p.e.Stop(ctx, "same"); err != nil || !rec.Done {
+			t.Errorf("%+v, %v", rec, err)
+		}
+		if said, err := p.e.Trouble(ctx, "same-other"); err != nil || len(said) > 0 {
+			t.Errorf("the other one: %q, %v", said, err)
+		}
+		for _, f := range installed(t, "same") {
+			if !strings.HasPrefix(f, "forge-autoagent-same-other") && !strings.Contains(f, `same\x2dother`) {
+				t.Errorf("%s is left", f)
+			}
+		}
+	})
+
 	t.Run("the stop's own units are gone", func(t *testing.T) {
 		p := fresh(t, time.Hour, func(w *wired) { w.BusOnly = true })
 		p.mission("deaf-stop", map[string]string{"manager": deaf})
@@ -346,10 +431,7 @@ func testFailedStart(t *testing.T) {
 	}
 	try("units' folder", "no unit can be put into", usererr.Environment, func(e *systemdengine.Engine) { e.Settings.UnitDir = "/proc/units" })
 	try("no manager", "connect", usererr.Failed, func(e *systemdengine.Engine) {
-		ctx2, cancel := context.WithCancel(ctx)
-		cancel()
-		e.Connect = func(context.Context) (*dbus.Conn, error) { return dbus.NewSystemdConnectionContext(ctx2) }
-		e.Connect = func(context.Context) (*dbus.Conn, error) { return nil, stopTrying{} }
+		e.Connect = func(context.Context) (*dbus.Conn, error) { return nil, errors.New("cannot connect") }
 	})
 	missing := filepath.Join(p.w.Settings.Bin, "autoagent-reporter")
 	if err := os.Rename(missing, missing+".x"); err != nil {
@@ -385,8 +467,3 @@ func testFailedStart(t *testing.T) {
 	p.start("fails") // nothing of all that is in the way
 	p.until("it ticks", func() bool { return p.ticks("fails", "manager") > 0 })
 }
-
-// stopTrying is an error that counts as the manager's answer.
-type stopTrying struct{}
-
-func (stopTrying) Error() string { return fmt.Sprint("cannot connect") }

@@ -24,6 +24,9 @@ import (
 // Live says whether the mission's timers are up, and when each fires.
 func (e *Engine) Live(ctx context.Context, id string) (engine.Live, error) {
 	s, _, err := e.unitsOf(id)
+	if usererr.CodeOf(err) == usererr.Conflict {
+		return engine.Live{}, nil
+	}
 	if err != nil && len(s.roster) == 0 {
 		return engine.Live{}, err
 	}
@@ -141,7 +144,7 @@ func (e *Engine) Trouble(ctx context.Context, id string) ([]string, error) {
 			say("systemd cannot load %s: %s", name, u.LoadState)
 		}
 	}
-	out = append(out, e.foreign(s)...)
+	out = append(out, e.foreign(m)...)
 	for _, a := range s.roster {
 		base := s.base() + "-" + a.Name
 		if u := found[base+".socket"]; u.ActiveState != "active" {
@@ -200,11 +203,14 @@ func (e *Engine) timerTrouble(ctx context.Context, b *bus, a mission.Agent, base
 }
 
 // foreign are installed units that tick this mission and that it does not have.
-func (e *Engine) foreign(s set) []string {
+func (e *Engine) foreign(m *mission.Mission) []string {
 	var out []string
-	for _, a := range e.installed(s.id) {
-		if name := s.base() + "-" + a.Name + ".service"; !s.has(name) {
-			out = append(out, fmt.Sprintf("unit %s ticks %s, whom the mission does not have", name, a.Name))
+	if m == nil {
+		return nil
+	}
+	for _, a := range e.installed(m.ID) {
+		if _, ok := m.Agent(a.Name); !ok {
+			out = append(out, fmt.Sprintf("forge-autoagent-%s-%s.service ticks an agent whom the mission does not have", m.ID, a.Name))
 		}
 	}
 	return out

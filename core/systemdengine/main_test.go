@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 type wired struct {
 	Settings units.Settings
 	Grace    time.Duration
-	BusOnly  bool // never the direct way to the manager
+	BusOnly  bool   // never the direct way to the manager
+	Obstacle string // a file; while it is there the end cannot be written down
 }
 
 func (w wired) engine(file string) *systemdengine.Engine {
@@ -61,7 +62,12 @@ func (w wired) engine(file string) *systemdengine.Engine {
 		_, err = asOwner(ctx, string(b), "play", "save", file, id)
 		return err
 	}
-	e.Finish = func(context.Context, mission.Mission, mission.Stop) error { return nil }
+	e.Finish = func(context.Context, mission.Mission, mission.Stop) error {
+		if _, err := os.Stat(w.Obstacle); err == nil {
+			return errors.New("there is an obstacle")
+		}
+		return nil
+	}
 	if w.BusOnly {
 		e.Connect = dbus.NewSystemConnectionContext
 		if w.Settings.Manager == units.User {

@@ -31,9 +31,12 @@ func (e *Engine) remove(ctx context.Context, b *bus, s set, names []string) erro
 			last = append(last, set{s.id, []mission.Agent{a}}.of(".timer", ".socket", ".service")...)
 		}
 	}
-	last = append(last, s.target(), s.stopSocket(), s.stopService(), mission.GuardSlice(s.id))
-	first := slices.DeleteFunc(slices.Clone(here), func(name string) bool { return slices.Contains(last, name) })
-	last = slices.DeleteFunc(last, func(name string) bool { return !slices.Contains(here, name) })
+	last = append(last, s.target(), s.stopSocket())
+	own := []string{s.stopService(), mission.GuardSlice(s.id)}
+	of := func(some ...string) []string {
+		return slices.DeleteFunc(slices.Clone(some), func(name string) bool { return !slices.Contains(here, name) })
+	}
+	first := slices.DeleteFunc(slices.Clone(here), func(name string) bool { return slices.Contains(slices.Concat(last, own), name) })
 	if err := e.unlink(first); err != nil {
 		return err
 	}
@@ -44,7 +47,7 @@ func (e *Engine) remove(ctx context.Context, b *bus, s set, names []string) erro
 	if err != nil && !unloaded(err) && !strings.HasSuffix(errorName(err), ".FileNotFound") {
 		return err
 	}
-	if err := e.unlink(last); err != nil {
+	if err := e.unlink(of(last...)); err != nil {
 		return err
 	}
 	if err := b.reload(ctx); err != nil {
@@ -62,6 +65,11 @@ func (e *Engine) remove(ctx context.Context, b *bus, s set, names []string) erro
 		if err != nil && !unloaded(err) {
 			return err
 		}
+	}
+	// These go after the manager has read the units again: a service without its file is in no slice, and then the slice
+	// would end before it and leave a control group behind.
+	if err := e.unlink(of(own...)); err != nil {
+		return err
 	}
 	return b.letGo(ctx, s)
 }

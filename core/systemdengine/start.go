@@ -43,12 +43,13 @@ func (e *Engine) start(ctx context.Context, id string) (err error) {
 		return err
 	}
 	defer unlock()
-	b := &bus{e: e, patience: patience}
+	b := &bus{e: e, patience: glance}
 	defer b.close()
 	found, err := b.loaded(ctx, s)
 	if err != nil {
 		return err
 	}
+	b.patience = patience
 	for name, u := range found {
 		if !settled(u) && !strings.HasSuffix(name, ".slice") {
 			return usererr.New(usererr.Conflict, "AutoAgentProject status "+id+" shows it", "mission %s is being ticked: %s is %s", id, name, u.ActiveState)

@@ -18,6 +18,7 @@ import (
 )
 
 const (
+	giveUp   = 12              // times that the stop was asked for and seen failed: three tries of it
 	askAgain = time.Second     // a byte that comes while the stop ends is thrown away
 	letEnd   = 5 * time.Second // for the manager to forget units whose files are gone
 )
@@ -32,7 +33,8 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 	b := &bus{e: e, patience: patience}
 	defer b.close()
 	var asked time.Time
-	for ; ; time.Sleep(pollTime) {
+	bad := 0
+	for ; ; time.Sleep(50 * time.Millisecond) {
 		rec := e.record(id)
 		gone, err := e.gone(ctx, b, s)
 		if err != nil {
@@ -42,7 +44,7 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 			return rec, nil
 		}
 		if ctx.Err() != nil {
-			return rec, fmt.Errorf("the stop of %s is not finished: %w", id, ctx.Err())
+			return rec, usererr.Wrap(ctx.Err(), usererr.Later, e.journal(s), "the stop of mission %s is not finished yet; it goes on", id)
 		}
 		if time.Since(asked) < askAgain {
 			continue
@@ -53,6 +55,16 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 			return rec, fmt.Errorf("stop of %s: %w", id, err)
 		}
 		if heard {
+			failing, err := b.failing(ctx, s)
+			if err != nil {
+				return rec, fmt.Errorf("stop of %s: %w", id, err)
+			}
+			if bad++; !failing {
+				bad = 0
+			}
+			if bad >= giveUp {
+				return rec, usererr.New(usererr.Failed, e.journal(s), "the stop of mission %s fails again and again; it goes on trying", id)
+			}
 			continue
 		}
 		busy, err := b.unsettled(ctx, s, []string{s.stopService()})
@@ -69,6 +81,21 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 			return rec, err
 		}
 	}
+}
+
+// failing says whether the stop's service failed, and maybe waits to be started again.
+func (b *bus) failing(ctx context.Context, s set) (bool, error) {
+	found, err := b.loaded(ctx, s)
+	u := found[s.stopService()]
+	return u.ActiveState == "failed" || u.SubState == "auto-restart", err
+}
+
+// journal is the hint where the stop's service says what it does.
+func (e *Engine) journal(s set) string {
+	if e.Settings.Manager == units.User {
+		return "journalctl --user -u " + s.stopService() + " says why"
+	}
+	return "journalctl -u " + s.stopService() + " says why"
 }
 
 // ask writes a byte to the stop's socket. heard is false if nobody listens.

@@ -281,6 +281,16 @@ func TestHold(t *testing.T) {
 	}
 }
 
+func TestDied(t *testing.T) {
+	h := Hold{Key: "k", Base: "b", Prepared: true, Run: "r1", Runs: 2, Waits: 1}
+	for range 2 { // without a run nobody died in one
+		h.Died()
+		if want := (Hold{Key: "k", Base: "b", Prepared: true, Runs: 1, Waits: 1, Deaths: 1}); h != want {
+			t.Errorf("%+v", h)
+		}
+	}
+}
+
 func TestBackOff(t *testing.T) {
 	for n, want := range []time.Duration{1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 4: 8 * time.Minute, 5: 16 * time.Minute, 6: 30 * time.Minute, 7: 30 * time.Minute} {
 		if got := backOff(n); n > 0 && got != want {

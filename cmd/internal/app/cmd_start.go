@@ -181,9 +181,10 @@ func (c *cli) tickToTheEnd(ctx context.Context, root store.Root, m mission.Missi
 	st := root.Mission(m.ID)
 	// A pipe that nobody reads any more (start | head) is no reason to stop; caught, not ignored, so that the ticks do not
 	// inherit it.
-	broken := make(chan os.Signal, 1)
-	signal.Notify(broken, syscall.SIGPIPE)
-	defer signal.Stop(broken)
+	// The same for Ctrl-Z: who is suspended can neither guard nor stop.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGPIPE, syscall.SIGTSTP)
+	defer signal.Stop(caught)
 	p := c.watchProgress(st, m)
 	stop, err := c.newSupervisor(root, slog.New(slog.NewTextHandler(io.Discard, nil))).Start(ctx, m.ID)
 	p.stop()

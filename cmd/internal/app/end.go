@@ -113,6 +113,9 @@ func costText(st *store.Store, m mission.Mission) string {
 func (c *cli) tellEnd(ctx context.Context, root store.Root, m mission.Mission, stop mission.Stop) error {
 	st := root.Mission(m.ID)
 	code := endCode(stop.Cause)
+	if !st.Exists() {
+		return usererr.New(code, "its work, if it is still there, is in "+st.Work(), "mission %s ended because its folder is gone; nothing of it lives any more", m.ID)
+	}
 	ended := stop.At
 	if ended.IsZero() { // of a tombstone that cannot be read
 		ended = time.Now()
