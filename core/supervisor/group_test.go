@@ -351,7 +351,7 @@ func TestOrdinaryUser(t *testing.T) {
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: unix.SIGKILL}
 	out, err := cmd.CombinedOutput()
-	if err != nil || strings.Count(string(out), "--- PASS") != 2 {
+	if err != nil || strings.Count("\n"+string(out), "\n--- PASS") != 2 {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

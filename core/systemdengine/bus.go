@@ -18,8 +18,8 @@ import (
 const (
 	callTime    = 30 * time.Second // one call, a reload of many units among them
 	connectTime = 5 * time.Second
-	patience    = 45 * time.Second // for a manager or a bus that restarts
-	glance      = 3 * time.Second  // for who only looks
+	patience    = 2 * time.Minute // for a manager or a bus that restarts; a manager whose bus was killed may hang for 90 s
+	glance      = 3 * time.Second // for who only looks
 	pollTime    = 15 * time.Millisecond
 )
 

@@ -30,8 +30,13 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 	if _, err := e.mayStop(s, why); err != nil {
 		return engine.Record{}, err
 	}
-	b := &bus{e: e, patience: patience}
+	_, _ = ask(units.StopSocket(e.runtime(), id)) // whatever this process can see
+	b := &bus{e: e, patience: glance}
 	defer b.close()
+	if _, err := b.loaded(ctx, s); err != nil {
+		return e.record(id), fmt.Errorf("stop of %s: whether it has ended cannot be seen: %w", id, err)
+	}
+	b.patience = patience
 	var asked time.Time
 	bad := 0
 	for ; ; time.Sleep(50 * time.Millisecond) {
