@@ -217,6 +217,7 @@ func plainly(ctx context.Context, c Command) (Output, error) {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdin = c.Dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, c.Env...), bytes.NewReader(c.Stdin)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Stdout, cmd.Stderr = &text, &text
 	if c.Stdout != nil {
 		cmd.Stdout = c.Stdout

@@ -91,7 +91,7 @@ func unruly() map[string]func(t *testing.T, dir string) {
 			fifo(t, dir, "keep/pipe")
 			check(t, os.Symlink("../keep/pipe", filepath.Join(dir, ".git/packed-refs")))
 		},
-		"a merge of nothing": func(t *testing.T, dir string) { write(t, dir, ".git/rebase-apply/x", "") },
+		"an unfinished rebase": func(t *testing.T, dir string) { write(t, dir, ".git/rebase-apply/x", "") },
 	}
 }
 
@@ -108,7 +108,7 @@ func TestUnruly(t *testing.T) {
 				write(t, c.Dir, "one", "1\n", "keep/file", "precious\n")
 				do(t, c.Dir)
 				if mode == "" {
-					if name == "a merge of nothing" {
+					if name == "an unfinished rebase" {
 						continue
 					}
 					if dirty, _, err := c.Status(t.Context()); err != nil || !dirty {

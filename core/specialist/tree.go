@@ -54,7 +54,7 @@ func (s Specialist) commit(ctx context.Context, h *tick.Hold, step plan.Step) (r
 	commit, changed, err := clone.Commit(ctx, h.Base, message, s.Now())
 	var layout *git.LayoutError
 	if errors.As(err, &layout) {
-		return "the folder is no usable clone any more: " + layout.Error(), nil
+		return "your work cannot be committed: " + layout.Error(), nil
 	}
 	if err != nil {
 		return "", err
