@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/plan"
@@ -94,9 +96,16 @@ func (m Manager) ask(ctx context.Context, h *tick.Hold, p *plan.Plan, head, reas
 	if err := m.look(ctx, head); err != nil {
 		return runner.Result{}, tick.Idle, fmt.Errorf("prepare the manager's clone: %w", err)
 	}
+	text, inputs := prompt(string(goal), m.Mission, m.crew(), p, reason), []string(nil)
+	if len(goal) > longGoal {
+		dir, err := m.layOut(goal)
+		if err != nil {
+			return runner.Result{}, tick.Idle, err
+		}
+		text, inputs = prompt(excerpt(goal, filepath.Join(dir, "goal.md")), m.Mission, m.crew(), p, reason), []string{dir}
+	}
 	return m.Run(ctx, h, tick.Ask{
-		Profession: prof, Dir: m.Store.Clone(m.Agent.Name),
-		Prompt: prompt(string(goal), m.Mission, m.crew(), p, reason),
+		Profession: prof, Dir: m.Store.Clone(m.Agent.Name), Inputs: inputs, Prompt: text,
 		Schema: plan.Schema(m.kinds()),
 		Follow: func(t runner.Turn) string {
 			_, bad := m.read(runner.Result{Verdict: runner.Done, Structured: t.Structured}, p)
@@ -107,6 +116,24 @@ func (m Manager) ask(ctx context.Context, h *tick.Hold, p *plan.Plan, head, reas
 			return "This plan cannot be accepted:\n- " + strings.Join(bad, "\n- ") + "\n\nAnswer with the whole corrected plan."
 		},
 	})
+}
+
+// longGoal is how much of a goal stands in the prompt, in bytes; no model takes megabytes at once.
+const longGoal = 200_000
+
+// layOut puts a long goal where the run can read it, and returns the folder. The next tick sweeps it.
+func (m Manager) layOut(goal []byte) (string, error) {
+	dir := filepath.Join(m.Store.Cells(m.Agent.Name), "goal")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return dir, files.Replace(filepath.Join(dir, "goal.md"), goal, 0o600)
+}
+
+// excerpt is the beginning of a long goal and where the whole of it lies.
+func excerpt(goal []byte, path string) string {
+	return fmt.Sprintf("%s…\n\n(This is the beginning. The whole goal has %d bytes and is in the file %s: read all of it, piece by piece, before you plan.)\n",
+		strings.ToValidUTF8(string(goal[:longGoal/4]), ""), len(goal), path)
 }
 
 // read takes the plan out of a result; bad says what is wrong with it.

@@ -27,6 +27,7 @@ type Ask struct {
 	Step       string
 	Profession profession.Profession
 	Dir        string
+	Inputs     []string // folders the agent may read besides
 	Prompt     string
 	Schema     json.RawMessage
 	Follow     func(runner.Turn) string
@@ -208,7 +209,7 @@ func (t *Tick) job(run string, limit money.Amount, cred runner.Credential, a Ask
 		return runner.Job{}, nil, err
 	}
 	j := runner.Job{
-		Run: run, Dir: a.Dir, Scratch: scratch, SystemPrompt: system, Prompt: a.Prompt,
+		Run: run, Dir: a.Dir, Scratch: scratch, Inputs: a.Inputs, SystemPrompt: system, Prompt: a.Prompt,
 		Model: t.Mission.Model, Tools: a.Profession.Tools, Schema: a.Schema, MaxTurns: a.Profession.MaxTurns,
 		Wall: a.Profession.Wall, Silence: a.Profession.Silence,
 		Credential: cred, BaseURL: t.Mission.Upstream, Transcript: transcript, Follow: a.Follow,

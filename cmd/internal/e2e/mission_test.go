@@ -183,3 +183,29 @@ func TestTimeHalts(t *testing.T) {
 		t.Errorf("the end does not say so:\n%s", out)
 	}
 }
+
+// TestLongGoal: three megabytes are too much for a prompt; the manager gets the beginning and a file to read.
+func TestLongGoal(t *testing.T) {
+	t.Parallel()
+	rule := planned(step("one", "test -f one"))
+	read := scriptmodel.Step{Content: []block{{"type": "tool_use", "name": "Grep", "input": block{"pattern": "THE-LAST-WORD", "path": "{{match:in the file (\\S+goal.md)}}", "output_mode": "content"}}}}
+	rule.Steps = []scriptmodel.Step{read, rule.Steps[0]}
+	w := newWorld(t, rule, works("one", bash("echo 1 > one")))
+	goal := filepath.Join(t.TempDir(), "goal.md")
+	put(t, filepath.Dir(goal), "goal.md", strings.Repeat("Build a very large thing, line by line.\n", 75_000)+"THE-LAST-WORD\n")
+	w.must(0, "start", "long", "--goal-file", goal)
+	out := w.must(0, "transcript", "long", filepath.Base(filepath.Dir(firstRun(t, w, "long", "manager"))))
+	if !strings.Contains(out, "goal.md:75001") && !strings.Contains(out, "75001:THE-LAST-WORD") && strings.Count(out, "THE-LAST-WORD") < 2 {
+		t.Errorf("the run could not read the goal's file:\n%s", out[len(out)-1500:])
+	}
+}
+
+// firstRun is the transcript of an agent's first run.
+func firstRun(t *testing.T, w *world, id, agent string) string {
+	t.Helper()
+	found, _ := filepath.Glob(filepath.Join(w.store(id).Agent(agent), "runs", "*", "stream.jsonl"))
+	if len(found) == 0 {
+		t.Fatalf("%s had no run\n%s", agent, w.history())
+	}
+	return found[0]
+}
