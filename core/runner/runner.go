@@ -92,7 +92,7 @@ type Spend struct {
 	ByModel  map[string]money.Usage `json:"by_model"`
 	Source   string                 `json:"source"`             // "result", "stream" or "none": which meter was largest
 	Unpriced []string               `json:"unpriced,omitempty"` // models without a known price, charged at the dearest row
-	Open     bool                   `json:"open,omitempty"`     // a request was in flight when it ended: its part is an upper bound
+	Open     bool                   `json:"open,omitempty"`     // a request was in flight when it ended: a begun answer counts with its upper bound, one that had not begun not at all
 }
 
 // Runner starts an agent program once.
