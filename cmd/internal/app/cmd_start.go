@@ -19,6 +19,8 @@ import (
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/supervisor"
+	"example.com/AutoAgentProject/core/systemdengine"
+	"example.com/AutoAgentProject/core/tick"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -84,7 +86,7 @@ func (c *cli) startCommand() *cobra.Command {
 	f.StringVar(&o.from, "from", "", "git repository or `folder` to start from")
 	f.BoolVar(&o.fromHead, "from-head", false, "take HEAD of --from although it does not hold everything that lies there")
 	f.StringVar(&o.verify, "verify", "", "`command` that must pass at the end in a fresh checkout of the result")
-	f.StringVar(&o.engine, "engine", "", "`name` of who ticks: embedded (this process)")
+	f.StringVar(&o.engine, "engine", "", "`name` of who ticks: embedded (this process) or systemd (your user manager)")
 	f.BoolVar(&o.user, "user", false, "with --engine systemd: the user manager")
 	f.BoolVar(&o.system, "system", false, "with --engine systemd: the system manager")
 	f.StringVar(&o.runAs, "run-as", "", "as root: the `user` that the mission runs as")
@@ -116,7 +118,29 @@ func (c *cli) start(ctx context.Context, id, goal string, given bool, o startOpt
 	if !c.json {
 		c.describe(d)
 	}
+	if d.mission.Engine == systemdengine.Name {
+		return c.hand(ctx, d)
+	}
 	return c.tickToTheEnd(ctx, d.root, d.mission)
+}
+
+// hand gives a mission to the engine that ticks it from now on, or takes all of it back.
+func (c *cli) hand(ctx context.Context, d *draft) error {
+	e, err := c.engineOf(d.root, d.mission)
+	if err != nil {
+		return err
+	}
+	if _, err := e.Start(ctx, d.mission.ID); err != nil {
+		st := d.root.Mission(d.mission.ID)
+		tick.Sweep(st.Dir())
+		tick.Sweep(st.Work())
+		tick.Sweep(st.Logs())
+		return err
+	}
+	if c.json {
+		return c.printJSON(d.mission)
+	}
+	return nil
 }
 
 // describe shows what was fixed.
@@ -156,6 +180,11 @@ func (c *cli) describe(d *draft) {
 	row("told", "no channel is set: messages stay in notify/ and the log")
 	at := c.rootHint(d.root)
 	row("watch", "AutoAgentProject status %s%s · AutoAgentProject logs %s%s -f", m.ID, at, m.ID, at)
+	if m.Engine == systemdengine.Name {
+		row("journal", "journalctl --user MISSION=%s -f", m.ID)
+		row("stop", "AutoAgentProject abort %s%s", m.ID, at)
+		return
+	}
 	row("stop", "Ctrl-C here, or AutoAgentProject abort %s%s", m.ID, at)
 }
 
@@ -247,10 +276,13 @@ func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, ni
 
 // engineOf wires the engine of a mission.
 func (c *cli) engineOf(root store.Root, m mission.Mission) (engine.Engine, error) {
-	if m.Engine != supervisor.Name {
-		return nil, usererr.New(usererr.Environment, "", "this version knows no engine %q", m.Engine)
+	switch m.Engine {
+	case supervisor.Name:
+		return c.newSupervisor(root, discard()), nil
+	case systemdengine.Name:
+		return c.newSystemd(root, discard())
 	}
-	return c.newSupervisor(root, discard()), nil
+	return nil, usererr.New(usererr.Environment, "", "this version knows no engine %q", m.Engine)
 }
 
 // mission finds a mission by the id that was typed.

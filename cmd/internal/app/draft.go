@@ -15,6 +15,7 @@ import (
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/supervisor"
+	"example.com/AutoAgentProject/core/systemdengine"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -231,10 +232,15 @@ func (d *draft) fixEngine(o startOptions) error {
 		d.mission.Engine = supervisor.Name
 		d.engineSentence = "embedded: this process ticks until the mission ends; " + new(supervisor.Supervisor).Bound()
 		return nil
-	case "systemd":
-		return usererr.New(usererr.Environment, "use --engine embedded", "this version has no systemd engine")
+	case systemdengine.Name:
+		if o.system || os.Geteuid() == 0 {
+			return usererr.New(usererr.Environment, "start it as an ordinary user, or with --engine embedded", "this version ticks in user managers only, not in the system's")
+		}
+		d.mission.Engine = systemdengine.Name
+		d.engineSentence = "systemd: your user manager ticks it, also when you are logged out"
+		return nil
 	}
-	return usererr.New(usererr.Usage, "use --engine embedded", "there is no engine %q", o.engine)
+	return usererr.New(usererr.Usage, "use --engine embedded or systemd", "there is no engine %q", o.engine)
 }
 
 // free says whether id, its folders and the names of its units are nobody else's.

@@ -73,6 +73,7 @@ func tickOnce(ctx context.Context, role mission.Role, env Env) error {
 	if err := errors.Join(mission.CheckID(*id), mission.CheckAgent(*name)); err != nil {
 		return err
 	}
+	drainWake(env.Getenv)
 	st := store.Root(*root).Mission(*id)
 	err := tickAgent(ctx, role, st, *name, env)
 	if usererr.CodeOf(err) == usererr.Unreadable { // what decides about money and work is damaged: nothing goes on
@@ -99,6 +100,15 @@ func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name str
 	t, err := newTick(st, m, a, log)
 	if err != nil {
 		return err
+	}
+	if role == mission.Quota {
+		defer func() {
+			if stop, err := st.Stopped(); err == nil && stop != nil {
+				if err := askForStop(m, env.Getenv); err != nil {
+					log.Warn("ask for the stop", "err", err)
+				}
+			}
+		}()
 	}
 	out, end, err := t.Begin(ctx)
 	if err != nil {
