@@ -217,13 +217,13 @@ func TestUnreadableTombstone(t *testing.T) {
 	}
 }
 
-// TestNoMissionNoTombstone: a folder that is gone is not made again.
+// TestNoMissionNoTombstone: a folder that is gone is not made again, and counts as stopped.
 func TestNoMissionNoTombstone(t *testing.T) {
 	s := Root(t.TempDir()).Mission("my-site")
 	if made, err := s.Stop(stop("r")); made || err == nil {
 		t.Error(made, err)
 	}
-	if got, err := s.Stopped(); got != nil || err != nil || s.Exists() {
+	if got, err := s.Stopped(); got == nil || got.Cause != mission.Damage || err != nil || s.Exists() {
 		t.Error(got, err)
 	}
 }

@@ -28,7 +28,7 @@ func endless(t *testing.T, id string) (w *world, supervisor *os.Process, wait fu
 func TestFolderGone(t *testing.T) {
 	t.Parallel()
 	w, _, wait := endless(t, "gone")
-	if err := os.RemoveAll(w.store("gone").Dir()); err != nil {
+	if err := os.Rename(w.store("gone").Dir(), filepath.Join(t.TempDir(), "away")); err != nil {
 		t.Fatal(err)
 	}
 	if code, out := wait(); code != 6 || !strings.Contains(out, "folder is gone") {
