@@ -222,8 +222,18 @@ func (c *cli) printJSON(v any) error {
 	return e.Encode(v)
 }
 
+// say prints a line. What is put into it is made safe for a terminal, but for what colour made.
 func (c *cli) say(format string, args ...any) {
-	fmt.Fprintln(c.env.Stdout, clean(fmt.Sprintf(format, args...)))
+	for i, a := range args {
+		switch v := a.(type) {
+		case styled, int, int64, uint64:
+		case string:
+			args[i] = clean(v)
+		default:
+			args[i] = clean(fmt.Sprint(v))
+		}
+	}
+	fmt.Fprintf(c.env.Stdout, format+"\n", args...)
 }
 
 // Version is the version of this build, with the commit where the build knows it.

@@ -68,7 +68,8 @@ func (c *cli) events(ctx context.Context, st *store.Store, follow bool) error {
 			}
 			text := fmt.Sprintf("%s  %s", e.At.Local().Format("2006-01-02 15:04:05"), e.Text)
 			if e.Level == journal.Blocker {
-				text = c.colour("31;1", text)
+				c.say("%s", c.colour("31;1", text))
+				continue
 			}
 			c.say("%s", text)
 		}

@@ -151,7 +151,7 @@ func (c *cli) printStatus(v view.Mission) {
 	}
 }
 
-func (c *cli) phase(p string) string {
+func (c *cli) phase(p string) styled {
 	switch {
 	case p == "completed":
 		return c.colour("32", p)
@@ -212,9 +212,9 @@ func (c *cli) printTable(t table) {
 			}
 			b.WriteString(runewidth.FillRight(cell, width[j]+2))
 		}
-		line := c.fit(strings.TrimRight(b.String(), " "), 0)
+		line := styled(c.fit(strings.TrimRight(b.String(), " "), 0))
 		if i == 0 {
-			line = c.colour("2", line)
+			line = c.colour("2", string(line))
 		}
 		fmt.Fprintln(c.env.Stdout, line)
 	}

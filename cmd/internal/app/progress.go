@@ -77,7 +77,7 @@ func (p *progressView) print(offset int64) int64 {
 }
 
 // line is one event: time, what happened.
-func (p *progressView) line(e journal.Event) string {
+func (p *progressView) line(e journal.Event) styled {
 	text := fmt.Sprintf("%s  %s", e.At.Local().Format("15:04:05"), strings.ReplaceAll(e.Text, "\n", " "))
 	if p.tty && p.width > 20 {
 		text = cutRunes(text, p.width-1)
@@ -88,7 +88,7 @@ func (p *progressView) line(e journal.Event) string {
 	case journal.Milestone:
 		return p.c.colour("32", text)
 	}
-	return text
+	return styled(clean(text))
 }
 
 func (p *progressView) bottom() {
@@ -130,12 +130,16 @@ func (c *cli) terminal() (bool, int) {
 }
 
 // colour wraps text in an SGR code where the output is a terminal that wants it.
-func (c *cli) colour(code, text string) string {
+func (c *cli) colour(code, text string) styled {
+	text = clean(text)
 	if tty, _ := c.terminal(); !tty || c.env.Getenv("NO_COLOR") != "" {
-		return text
+		return styled(text)
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return styled("\x1b[" + code + "m" + text + "\x1b[0m")
 }
+
+// styled is text that is safe for a terminal already and may hold our own colour codes.
+type styled string
 
 func cutRunes(s string, n int) string {
 	r := []rune(s)

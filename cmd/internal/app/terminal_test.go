@@ -110,6 +110,9 @@ func TestColour(t *testing.T) {
 			if !strings.Contains(out, "Build a page") {
 				t.Errorf("no status:\n%s", out)
 			}
+			if strings.Contains(out, "\uFFFD") {
+				t.Errorf("our own codes are taken for an attack:\n%q", out)
+			}
 			if got := strings.Contains(out, "\x1b["); got != c.colour {
 				t.Errorf("colour %v, want %v:\n%q", got, c.colour, out)
 			}
