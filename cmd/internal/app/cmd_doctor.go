@@ -15,6 +15,7 @@ import (
 	"example.com/AutoAgentProject/core/git"
 	"example.com/AutoAgentProject/core/login"
 	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -136,6 +137,17 @@ func (c *cli) examine(ctx context.Context) []finding {
 		warn("clock", fmt.Sprintf("the clock says it is %d", y), "set the clock: limits and prices go by it")
 	} else {
 		add("clock", time.Now().UTC().Format(time.RFC3339), nil)
+	}
+	if os.Geteuid() != 0 { // without it missions are ticked in the foreground
+		e, err := c.newSystemd(root, discard())
+		if err == nil {
+			err = e.Available(ctx, units.User)
+		}
+		if u, ok := errors.AsType[*usererr.Error](err); ok {
+			warn("systemd", clean(u.Sentence), u.Hint)
+		} else {
+			add("systemd", "your user manager can tick missions (--engine systemd)", err)
+		}
 	}
 	if os.Geteuid() == 0 {
 		warn("user", "this is root", "start missions with --run-as USER")
