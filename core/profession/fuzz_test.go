@@ -50,7 +50,7 @@ func FuzzParse(f *testing.F) {
 		for _, glob := range p.Owns {
 			matchGlob(glob, "a/b/c")
 		}
-		if p.SystemPrompt() != p.SystemPrompt() || p.SystemPrompt() != p.Body+"\n" {
+		if p.SystemPrompt() != p.Body+"\n" {
 			t.Fatal("the system prompt is not the body")
 		}
 	})
