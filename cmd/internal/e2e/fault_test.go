@@ -8,6 +8,7 @@ import (
 
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/scriptmodel"
+	"example.com/AutoAgentProject/core/tick"
 )
 
 // TestWhatGitIgnoresIsNoResult: a command that passes only because of a file that is not delivered proves nothing.
@@ -67,6 +68,10 @@ func TestServiceDownCountsNoAttempt(t *testing.T) {
 	v := w.status("down")
 	if v.Stop != nil || len(v.Pauses) != 1 || v.Pauses[0].Cause != "limit" || len(w.events("down", journal.Paused)) != 1 {
 		t.Errorf("%+v", v)
+	}
+	var hold tick.Hold
+	if err := w.store("down").Load("agents/manager/hold.json", &hold); err != nil || hold.Runs != 0 || hold.Waits != 1 {
+		t.Errorf("the wait counts as an attempt: %+v, %v", hold, err)
 	}
 	w.must(0, "abort", "down")
 	wait()
