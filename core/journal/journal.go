@@ -31,7 +31,7 @@ const (
 	PlanAccepted    = "plan_accepted"
 	PlanRefused     = "plan_refused"
 	StepAssigned    = "step_assigned"
-	StepTaken       = "step_taken"
+	MailReceived    = "mail_received"
 	StepReturned    = "step_returned"
 	StepDone        = "step_done"
 	StepFailed      = "step_failed"
@@ -46,7 +46,7 @@ const (
 	StateSetAside   = "state_set_aside"
 	MissionStopped  = "mission_stopped"
 	MissionFinished = "mission_finished"
-	Unreported      = "unpriced_model"
+	UnpricedModel   = "unpriced_model"
 )
 
 // Event is one line.

@@ -90,7 +90,7 @@ func (m Manager) readMail(ctx context.Context) error {
 		if held == nil || err != nil {
 			return nil
 		}
-		m.Event(journal.Event{Kind: journal.StepTaken, Text: fmt.Sprintf("the manager got a %s from %s: %s",
+		m.Event(journal.Event{Kind: journal.MailReceived, Text: fmt.Sprintf("the manager got a %s from %s: %s",
 			held.Envelope.Get("type"), held.Envelope.Get("from"), held.Envelope.Get("message")+held.Envelope.Get("task"))})
 		if err := q.Complete(m.Agent.Name, held.Name, m.Now()); err != nil {
 			return err

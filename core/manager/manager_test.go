@@ -344,7 +344,7 @@ func TestMail(t *testing.T) {
 	}
 	w.once(tick.Idle)
 	q := w.Store.Queue()
-	if q.Where("manager", "50_note.handoff") != "completed" || q.Where("manager", "40_bad.handoff") != "failed" || w.said(journal.StepTaken) != 1 || w.said(journal.Repaired) != 1 {
+	if q.Where("manager", "50_note.handoff") != "completed" || q.Where("manager", "40_bad.handoff") != "failed" || w.said(journal.MailReceived) != 1 || w.said(journal.Repaired) != 1 {
 		t.Error(q.Where("manager", "50_note.handoff"), q.Where("manager", "40_bad.handoff"))
 	}
 }

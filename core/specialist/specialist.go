@@ -50,7 +50,7 @@ func (s Specialist) Once(ctx context.Context) (tick.Outcome, error) {
 		return tick.Idle, s.Drop()
 	}
 	if held.Envelope.Get("type") == queue.Note {
-		s.Event(journal.Event{Kind: journal.StepTaken, Text: fmt.Sprintf("%s got a note from %s: %s", s.Agent.Name, held.Envelope.Get("from"), held.Envelope.Get("message"))})
+		s.Event(journal.Event{Kind: journal.MailReceived, Text: fmt.Sprintf("%s got a note from %s: %s", s.Agent.Name, held.Envelope.Get("from"), held.Envelope.Get("message"))})
 		return tick.Moved, q.Complete(s.Agent.Name, held.Name, s.Now())
 	}
 	out, err := s.work(ctx, held)

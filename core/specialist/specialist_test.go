@@ -188,7 +188,7 @@ func TestNote(t *testing.T) {
 	_, err := w.Store.Queue().Deliver("manager", noon)
 	ok(t, err)
 	w.once(tick.Moved)
-	if told := w.said(journal.StepTaken); len(told) != 1 || !strings.Contains(told[0].Text, "mind the gap") || w.Store.Queue().Where("codebuilder-1", "50_n1.handoff") != "completed" {
+	if told := w.said(journal.MailReceived); len(told) != 1 || !strings.Contains(told[0].Text, "mind the gap") || w.Store.Queue().Where("codebuilder-1", "50_n1.handoff") != "completed" {
 		t.Errorf("%+v", told)
 	}
 	w.once(tick.Idle)

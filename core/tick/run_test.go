@@ -410,7 +410,7 @@ func TestUnpricedIsTold(t *testing.T) {
 	h := Hold{Version: mission.Version, Key: "k"}
 	_, _, err := w.Run(t.Context(), &h, w.ask())
 	ok(t, err)
-	if told := w.said(journal.Unreported); len(told) != 1 || w.book().Unpriced[0] != "model-y" {
+	if told := w.said(journal.UnpricedModel); len(told) != 1 || w.book().Unpriced[0] != "model-y" {
 		t.Errorf("%+v", told)
 	}
 }
