@@ -28,6 +28,8 @@ type Live struct {
 	Ticking bool                 `json:"ticking"`
 	By      string               `json:"by,omitempty"`        // in words: "embedded, process 4711"
 	Next    map[string]time.Time `json:"next_tick,omitempty"` // by agent; an agent without one is not ticked by time
+	// Trouble says in sentences what keeps it from ticking as it should.
+	Trouble []string `json:"trouble,omitempty"`
 }
 
 // Record is stopping.json: how far a stop is. Each step is written when it is done; whoever continues the stop does the

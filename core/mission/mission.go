@@ -27,7 +27,8 @@ type Mission struct {
 	Version   int       `json:"version"`
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
-	Engine    string    `json:"engine"` // "embedded"
+	Engine    string    `json:"engine"`            // "embedded", "systemd"
+	Manager   string    `json:"manager,omitempty"` // engine systemd: whose manager ticks it, "system" or "user"
 	Roster    []Agent   `json:"roster"`
 	Model     string    `json:"model"`
 	Verify    string    `json:"verify,omitempty"` // command that must pass on the integrated tree at the end

@@ -268,7 +268,7 @@ func TestEdges(t *testing.T) {
 		if len(said) != 5 {
 			t.Errorf("said:\n%s", all)
 		}
-		if err := p.e.Available(ctx, manager()); err != nil {
+		if err := p.e.Answers(ctx, manager()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -79,8 +79,8 @@ func (b *bus) next(ctx context.Context, timer string) (time.Time, error) {
 	return at, err
 }
 
-// Available says whether a manager can tick missions here: it answers, and a user's own goes on when the user logs out.
-func (e *Engine) Available(ctx context.Context, manager units.Manager) error {
+// Answers says whether a manager is there to tick missions.
+func (e *Engine) Answers(ctx context.Context, manager units.Manager) error {
 	other := *e
 	other.Settings.Manager = manager
 	b := &bus{e: &other, patience: glance}
@@ -89,23 +89,26 @@ func (e *Engine) Available(ctx context.Context, manager units.Manager) error {
 		_, err := c.GetManagerProperty("Version")
 		return err
 	})
-	if err != nil {
-		hint := "--engine embedded does without systemd"
-		if manager == units.User {
-			hint = "log in as this user (not by su or sudo), or run loginctl enable-linger and set XDG_RUNTIME_DIR=/run/user/$(id -u); --engine embedded does without systemd"
-		}
-		return usererr.Wrap(err, usererr.Environment, hint, "systemd's %s manager does not answer", manager)
-	}
-	if manager != units.User {
+	if err == nil {
 		return nil
 	}
+	hint := "--engine embedded does without systemd"
+	if manager == units.User {
+		hint = "log in as this user (not by su or sudo), or run loginctl enable-linger and set XDG_RUNTIME_DIR=/run/user/$(id -u); " + hint
+	}
+	return usererr.Wrap(err, usererr.Environment, hint, "systemd's %s manager does not answer", manager)
+}
+
+// Lingers says whether the user manager of whoever runs this goes on when that user logs out.
+func (e *Engine) Lingers() error {
 	u, err := user.Current()
 	if err != nil {
 		return fmt.Errorf("find out who this is: %w", err)
 	}
 	_, err = os.Stat(filepath.Join(lingerers, u.Username))
 	if errors.Is(err, fs.ErrNotExist) {
-		return usererr.New(usererr.Environment, "loginctl enable-linger "+u.Username, "units of %s end at log-out and do not come back after a reboot", u.Username)
+		return usererr.New(usererr.Environment, "loginctl enable-linger "+u.Username+", or --no-linger to start it all the same",
+			"units of %s end at log-out and do not come back after a reboot", u.Username)
 	}
 	return err
 }

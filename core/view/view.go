@@ -170,7 +170,14 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	if _, err := os.Stat(st.Result()); err == nil {
 		v.Result = st.Result()
 	}
-	if v.Stop == nil && !v.Live.Ticking && !unknown {
+	if v.Stop == nil {
+		v.Warnings = append(v.Warnings, v.Live.Trouble...)
+	}
+	switch {
+	case v.Stop != nil || v.Live.Ticking || unknown:
+	case m.Manager != "":
+		v.Warnings = append(v.Warnings, "nobody ticks it: AutoAgentProject reconcile puts its units back, AutoAgentProject abort "+m.ID+" ends it")
+	default:
 		v.Warnings = append(v.Warnings, "nobody ticks it: AutoAgentProject run "+m.ID+" goes on, AutoAgentProject abort "+m.ID+" ends it")
 	}
 	return v, nil

@@ -94,6 +94,8 @@ type cli struct {
 	json     bool
 	// movedHome says that --run-as changed the home folder, and with it the default of --root.
 	movedHome bool
+	// handOver says that root waits to put the units of the mission in place that this process starts as the owner.
+	handOver bool
 }
 
 func (c *cli) root() *cobra.Command {
@@ -117,12 +119,14 @@ func (c *cli) root() *cobra.Command {
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.PersistentFlags().StringVar(&c.rootFlag, "root", "", "`folder` of all missions (default $AUTOAGENT_ROOT, the config, or ~/.local/share/autoagent)")
 	cmd.PersistentFlags().BoolVar(&c.json, "json", false, "answer in JSON, errors too")
+	cmd.PersistentFlags().BoolVar(&c.handOver, "hand-over", false, "")
+	_ = cmd.PersistentFlags().MarkHidden("hand-over")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		hint := "see " + cmd.CommandPath() + " --help; words that begin with - go behind --"
 		return usererr.New(usererr.Usage, hint, "%s", err)
 	})
 	cmd.AddCommand(c.startCommand(), c.runCommand(), c.statusCommand(), c.listCommand(), c.abortCommand(), c.logsCommand(),
-		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand(), c.stopMissionCommand(),
+		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand(), c.stopMissionCommand(), c.writeAsOwnerCommand(),
 		c.completionCommand())
 	cmd.SetHelpCommand(c.helpCommand())
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\n" + exitStatusHelp() + "\n")

@@ -81,7 +81,7 @@ func (c *cli) demo(ctx context.Context, dir string) error {
 		c.say("This is a real mission with the real agent program, git, ticks and walls. Only the model's part is scripted.")
 		c.say("")
 	}
-	o := startOptions{budget: "2usd", maxHours: "0.5", specialists: "codebuilder:2,designer:1", verify: demoVerify, scripted: true,
+	o := startOptions{budget: "2usd", maxHours: "0.5", specialists: "codebuilder:2,designer:1", verify: demoVerify, scripted: true, wait: true, noLinger: true,
 		upstream: "http://" + l.Addr().String(), login: creds}
 	if os.Geteuid() == 0 {
 		o.runAs = "root" // inside the walls it is a plain user; nothing but the script decides what it does

@@ -139,9 +139,11 @@ func (c *cli) examine(ctx context.Context) []finding {
 		add("clock", time.Now().UTC().Format(time.RFC3339), nil)
 	}
 	if os.Geteuid() != 0 { // without it missions are ticked in the foreground
-		e, err := c.newSystemd(root, discard())
+		e, err := c.newSystemd(root, units.User, discard())
 		if err == nil {
-			err = e.Available(ctx, units.User)
+			if err = e.Answers(ctx, units.User); err == nil {
+				err = e.Lingers()
+			}
 		}
 		if u, ok := errors.AsType[*usererr.Error](err); ok {
 			warn("systemd", clean(u.Sentence), u.Hint)

@@ -21,6 +21,7 @@ import (
 	"example.com/AutoAgentProject/core/supervisor"
 	"example.com/AutoAgentProject/core/systemdengine"
 	"example.com/AutoAgentProject/core/tick"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -38,9 +39,12 @@ type startOptions struct {
 	engine      string
 	user        bool
 	system      bool
+	noLinger    bool
 	runAs       string
 	model       string
 	dryRun      bool
+	wait        bool   // the demo's: to the end, also if systemd ticks it
+	fallback    string // why it is the embedded engine although nobody asked for it
 	scripted    bool   // the demo's: the model's part is played from a script
 	upstream    string // the demo's
 	login       string // the demo's
@@ -86,9 +90,10 @@ func (c *cli) startCommand() *cobra.Command {
 	f.StringVar(&o.from, "from", "", "git repository or `folder` to start from")
 	f.BoolVar(&o.fromHead, "from-head", false, "take HEAD of --from although it does not hold everything that lies there")
 	f.StringVar(&o.verify, "verify", "", "`command` that must pass at the end in a fresh checkout of the result")
-	f.StringVar(&o.engine, "engine", "", "`name` of who ticks: embedded (this process) or systemd (your user manager)")
-	f.BoolVar(&o.user, "user", false, "with --engine systemd: the user manager")
-	f.BoolVar(&o.system, "system", false, "with --engine systemd: the system manager")
+	f.StringVar(&o.engine, "engine", "", "`name` of who ticks: systemd, or embedded, which is this process (default systemd where it answers)")
+	f.BoolVar(&o.user, "user", false, "with systemd: your user manager (default)")
+	f.BoolVar(&o.system, "system", false, "with systemd: the system's manager (default for root, with --run-as)")
+	f.BoolVar(&o.noLinger, "no-linger", false, "use a user manager although it ends when you log out")
 	f.StringVar(&o.runAs, "run-as", "", "as root: the `user` that the mission runs as")
 	f.StringVar(&o.model, "model", "", "exact `id` of the model (default "+defaultModel+")")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, show what would be fixed, make nothing")
@@ -97,20 +102,23 @@ func (c *cli) startCommand() *cobra.Command {
 
 // start checks everything, makes the mission all or nothing, and ticks it to its end.
 func (c *cli) start(ctx context.Context, id, goal string, given bool, o startOptions) error {
-	if err := c.runAs(o); err != nil {
-		return err
+	if c.handOver && os.Geteuid() == 0 {
+		return usererr.New(usererr.Usage, "leave it out", "--hand-over is for what root starts as somebody else")
+	}
+	if !c.handOver {
+		if mine, err := c.startForOwner(ctx, &o); mine || err != nil {
+			return err
+		}
+		if err := c.runAs(o); err != nil {
+			return err
+		}
 	}
 	d, err := c.draft(ctx, id, goal, given, o)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		if c.json {
-			return c.printJSON(d.mission)
-		}
-		c.describe(d)
-		c.say("Nothing was made (--dry-run).")
-		return nil
+		return c.showDraft(d)
 	}
 	if err := c.create(ctx, d); err != nil {
 		return err
@@ -118,29 +126,103 @@ func (c *cli) start(ctx context.Context, id, goal string, given bool, o startOpt
 	if !c.json {
 		c.describe(d)
 	}
-	if d.mission.Engine == systemdengine.Name {
-		return c.hand(ctx, d)
+	if d.mission.Engine != systemdengine.Name {
+		return c.tickToTheEnd(ctx, d.root, d.mission)
 	}
-	return c.tickToTheEnd(ctx, d.root, d.mission)
-}
-
-// hand gives a mission to the engine that ticks it from now on, or takes all of it back.
-func (c *cli) hand(ctx context.Context, d *draft) error {
-	e, err := c.engineOf(d.root, d.mission)
-	if err != nil {
+	if err := c.hand(ctx, d); err != nil {
 		return err
 	}
-	if _, err := e.Start(ctx, d.mission.ID); err != nil {
-		st := d.root.Mission(d.mission.ID)
-		tick.Sweep(st.Dir())
-		tick.Sweep(st.Work())
-		tick.Sweep(st.Logs())
-		return err
+	if o.wait {
+		return c.waitForEnd(ctx, d.root, d.mission)
 	}
 	if c.json {
 		return c.printJSON(d.mission)
 	}
 	return nil
+}
+
+// showDraft shows what would be fixed, and the units that would be put in place.
+func (c *cli) showDraft(d *draft) error {
+	var list []units.File
+	if d.mission.Engine == systemdengine.Name {
+		e, err := c.newSystemd(d.root, units.Manager(d.mission.Manager), discard())
+		if err != nil {
+			return err
+		}
+		if list, err = units.Render(d.mission, e.Settings); err != nil {
+			return err
+		}
+	}
+	if c.json {
+		shown := struct {
+			mission.Mission
+			Units map[string]string `json:"units,omitempty"`
+		}{d.mission, map[string]string{}}
+		for _, f := range list {
+			shown.Units[f.Name] = string(f.Text)
+		}
+		return c.printJSON(shown)
+	}
+	c.describe(d)
+	for _, f := range list {
+		c.say("")
+		c.say("# %s", f.Name)
+		c.say("%s", strings.TrimRight(string(f.Text), "\n"))
+	}
+	c.say("Nothing was made (--dry-run).")
+	return nil
+}
+
+// hand gives a mission to the engine that ticks it from now on, or takes all of it back.
+func (c *cli) hand(ctx context.Context, d *draft) error {
+	err := func() error {
+		if c.handOver {
+			return askRoot(d.mission.ID)
+		}
+		e, err := c.engineOf(d.root, d.mission)
+		if err != nil {
+			return err
+		}
+		_, err = e.Start(ctx, d.mission.ID)
+		return err
+	}()
+	if err != nil {
+		st := d.root.Mission(d.mission.ID)
+		tick.Sweep(st.Dir())
+		tick.Sweep(st.Work())
+		tick.Sweep(st.Logs())
+	}
+	return err
+}
+
+// waitForEnd shows what happens until the stop of a mission that systemd ticks is proven. Who ends it here aborts it.
+func (c *cli) waitForEnd(ctx context.Context, root store.Root, m mission.Mission) error {
+	st := root.Mission(m.ID)
+	e, err := c.engineOf(root, m)
+	if err != nil {
+		return err
+	}
+	p := c.watchProgress(st, m)
+	for !stopped(st) && ctx.Err() == nil {
+		_ = pause(ctx)
+	}
+	if ctx.Err() != nil {
+		_, err = st.Stop(mission.Stop{Cause: mission.Aborted, Reason: noReason, By: "person", At: time.Now()})
+	}
+	if err == nil {
+		late, done := context.WithTimeout(context.WithoutCancel(ctx), abortWait)
+		_, err = e.Stop(late, m.ID) // until no unit is left
+		done()
+	}
+	p.stop()
+	if err != nil {
+		return err
+	}
+	stop, err := st.Stopped()
+	if err != nil || stop == nil {
+		return err
+	}
+	return c.tellEnd(ctx, root, m, *stop)
 }
 
 // describe shows what was fixed.
@@ -190,7 +272,7 @@ func (c *cli) describe(d *draft) {
 
 // rootHint repeats --root where it is needed to find the mission.
 func (c *cli) rootHint(root store.Root) string {
-	if c.rootFlag == "" && !c.movedHome {
+	if c.rootFlag == "" && !c.movedHome && !c.handOver {
 		return ""
 	}
 	return " --root " + shellQuote(string(root))
@@ -280,7 +362,7 @@ func (c *cli) engineOf(root store.Root, m mission.Mission) (engine.Engine, error
 	case supervisor.Name:
 		return c.newSupervisor(root, discard()), nil
 	case systemdengine.Name:
-		return c.newSystemd(root, discard())
+		return c.newSystemd(root, units.Manager(m.Manager), discard())
 	}
 	return nil, usererr.New(usererr.Environment, "", "this version knows no engine %q", m.Engine)
 }

@@ -12,6 +12,7 @@ import (
 	"example.com/AutoAgentProject/core/engine"
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/systemdengine"
 	"example.com/AutoAgentProject/core/usererr"
 	"example.com/AutoAgentProject/core/view"
 )
@@ -80,7 +81,13 @@ func (c *cli) view(ctx context.Context, root store.Root, st *store.Store) (view.
 		if err != nil {
 			return engine.Live{}, err
 		}
-		return e.Live(ctx, id)
+		l, err := e.Live(ctx, id)
+		if s, ok := e.(*systemdengine.Engine); ok && err == nil {
+			if stop, serr := st.Stopped(); serr == nil && stop == nil {
+				l.Trouble, err = s.Trouble(ctx, id)
+			}
+		}
+		return l, err
 	}
 	return view.Read(ctx, st, live, profs, time.Now())
 }

@@ -119,7 +119,8 @@ func (c *cli) credentials() (string, error) {
 	return filepath.Join(dir, "credentials.json"), err
 }
 
-// store is the root of all missions: --root, $AUTOAGENT_ROOT, the configuration, ~/.local/share/autoagent.
+// store is the root of all missions: --root, $AUTOAGENT_ROOT, the configuration, ~/.local/share/autoagent; if that is not
+// there, the root of the system's manager, for its owner and for root.
 func (c *cli) store() (store.Root, error) {
 	dir := c.rootFlag
 	if dir == "" {
@@ -138,6 +139,9 @@ func (c *cli) store() (store.Root, error) {
 			return "", usererr.New(usererr.Environment, "give --root or set HOME", "there is no home folder")
 		}
 		dir = filepath.Join(home, ".local", "share", "autoagent")
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && ownOrRoots(systemRoot) {
+			dir = systemRoot
+		}
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -153,4 +157,10 @@ func (c *cli) store() (store.Root, error) {
 		return "", usererr.New(usererr.Usage, "give another --root", "the root %s is no folder", abs)
 	}
 	return store.Root(abs), nil
+}
+
+// ownOrRoots says whether a folder is there and is one for whoever runs this to look into.
+func ownOrRoots(dir string) bool {
+	st, err := os.Stat(dir)
+	return err == nil && st.IsDir() && (os.Geteuid() == 0 || fileOwner(st) == os.Geteuid())
 }

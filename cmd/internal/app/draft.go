@@ -68,7 +68,7 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	if err != nil {
 		return nil, err
 	}
-	if err := d.fixEngine(o); err != nil {
+	if err := checkEngine(o); err != nil {
 		return nil, err
 	}
 	if d.root, err = c.store(); err != nil {
@@ -87,7 +87,7 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	}
 	// From here on it is about this machine.
 	cred, err := login.Read(m.Credentials)
-	if _, serr := os.Stat(m.Credentials); errors.Is(serr, fs.ErrNotExist) && o.runAs != "" {
+	if _, serr := os.Stat(m.Credentials); errors.Is(serr, fs.ErrNotExist) && o.runAs != "" && o.login == "" {
 		return nil, usererr.New(usererr.Environment, "run AutoAgentProject login as that user", "the user %s has no login yet", o.runAs)
 	}
 	if err != nil {
@@ -107,6 +107,13 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	}
 	if err := c.machine(ctx, d, cfg); err != nil {
 		return nil, err
+	}
+	sentence, warning, err := c.resolveEngine(ctx, d.root, m, o)
+	if err != nil {
+		return nil, err
+	}
+	if d.engineSentence = sentence; warning != "" {
+		d.warnings = append(d.warnings, warning)
 	}
 	return d, writable(string(d.root))
 }
@@ -223,24 +230,17 @@ func (d *draft) fixBudget(b money.Budget, daily money.Nano, plan, kind string, c
 	return nil
 }
 
-func (d *draft) fixEngine(o startOptions) error {
-	switch o.engine {
-	case "", supervisor.Name:
-		if o.user || o.system {
-			return usererr.New(usererr.Usage, "leave them out", "--user and --system belong to --engine systemd")
-		}
-		d.mission.Engine = supervisor.Name
-		d.engineSentence = "embedded: this process ticks until the mission ends; " + new(supervisor.Supervisor).Bound()
-		return nil
-	case systemdengine.Name:
-		if o.system || os.Geteuid() == 0 {
-			return usererr.New(usererr.Environment, "start it as an ordinary user, or with --engine embedded", "this version ticks in user managers only, not in the system's")
-		}
-		d.mission.Engine = systemdengine.Name
-		d.engineSentence = "systemd: your user manager ticks it, also when you are logged out"
-		return nil
+// checkEngine refuses what cannot be meant; which engine it is comes last.
+func checkEngine(o startOptions) error {
+	switch {
+	case o.engine != "" && o.engine != supervisor.Name && o.engine != systemdengine.Name:
+		return usererr.New(usererr.Usage, "use --engine embedded or systemd", "there is no engine %q", o.engine)
+	case o.engine == supervisor.Name && (o.user || o.system || o.noLinger):
+		return usererr.New(usererr.Usage, "leave them out", "--user, --system and --no-linger belong to --engine systemd")
+	case o.user && o.system:
+		return usererr.New(usererr.Usage, "give one of them", "--user and --system exclude each other")
 	}
-	return usererr.New(usererr.Usage, "use --engine embedded or systemd", "there is no engine %q", o.engine)
+	return nil
 }
 
 // free says whether id, its folders and the names of its units are nobody else's.

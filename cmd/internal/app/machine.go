@@ -11,8 +11,6 @@ import (
 	"example.com/AutoAgentProject/core/git"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
-	"example.com/AutoAgentProject/core/systemdengine"
-	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -24,15 +22,6 @@ func (c *cli) machine(ctx context.Context, d *draft, cfg config) error {
 	}
 	for _, r := range []mission.Role{mission.Manager, mission.Specialist, mission.Reporter, mission.Quota} {
 		if _, err := roleProgram(r); err != nil {
-			return err
-		}
-	}
-	if m.Engine == systemdengine.Name {
-		e, err := c.newSystemd(d.root, discard())
-		if err == nil {
-			err = e.Available(ctx, units.User)
-		}
-		if err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"example.com/AutoAgentProject/core/engine"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/systemdengine"
@@ -20,19 +23,81 @@ import (
 	"example.com/AutoAgentProject/systemd"
 )
 
-// newSystemd wires the systemd engine with the user manager of whoever runs this.
-func (c *cli) newSystemd(root store.Root, log *slog.Logger) (*systemdengine.Engine, error) {
+// systemUnits is where the units of the system's manager lie.
+const systemUnits = "/etc/systemd/system"
+
+// ownManager is the manager that serves whoever runs this.
+func ownManager() units.Manager {
+	if os.Geteuid() == 0 {
+		return units.System
+	}
+	return units.User
+}
+
+// newSystemd wires the systemd engine with the user manager of whoever runs this, or with the system's manager for the
+// owner of the root.
+func (c *cli) newSystemd(root store.Root, manager units.Manager, log *slog.Logger) (*systemdengine.Engine, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	home := c.env.Getenv("HOME")
-	if !filepath.IsAbs(home) {
-		return nil, usererr.New(usererr.Environment, "set HOME", "there is no home folder")
+	if self, err = filepath.EvalSymlinks(self); err != nil {
+		return nil, err
 	}
-	profs, err := professions()
+	e := &systemdengine.Engine{
+		Root: root, Log: log,
+		Settings: units.Settings{Templates: systemd.Files(), Manager: manager, Root: string(root), Bin: filepath.Dir(self), Lang: c.env.Getenv("LANG")},
+		Finish: func(ctx context.Context, m mission.Mission, stop mission.Stop) error {
+			return finish(ctx, root.Mission(m.ID), m, stop, log)
+		},
+	}
+	s := &e.Settings
+	if s.RunWall, err = longestRun(); err != nil {
+		return nil, err
+	}
+	if manager == units.User {
+		s.Home = c.env.Getenv("HOME")
+		s.UnitDir, s.Path = filepath.Join(s.Home, ".config", "systemd", "user"), first(c.env.Getenv("PATH"), systemPath)
+		if !filepath.IsAbs(s.Home) {
+			return nil, usererr.New(usererr.Environment, "set HOME", "there is no home folder")
+		}
+		return e, nil
+	}
+	owner, err := ownerOf(root)
 	if err != nil {
 		return nil, err
+	}
+	s.User, s.Home, s.UnitDir, s.Path = owner.Username, owner.HomeDir, systemUnits, systemPath
+	if os.Geteuid() == 0 {
+		hand := ownersHand{root: root, owner: owner}
+		e.Save = func(ctx context.Context, id string, r engine.Record) error {
+			return hand.write(ctx, writeRecord, id, r)
+		}
+		e.Finish = func(ctx context.Context, m mission.Mission, stop mission.Stop) error {
+			return hand.write(ctx, writeEnd, m.ID, stop)
+		}
+	}
+	return e, nil
+}
+
+// ownerOf is the user whose folder the root is: whoever runs this, where it is still to be made.
+func ownerOf(root store.Root) (*user.User, error) {
+	uid := os.Geteuid()
+	if st, err := os.Stat(string(root)); err == nil {
+		uid = fileOwner(st)
+	}
+	u, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return nil, usererr.Wrap(err, usererr.Environment, "give it to a user of this machine", "nobody knows the owner of %s", root)
+	}
+	return u, nil
+}
+
+// longestRun is the longest that a run of any profession may take.
+func longestRun() (time.Duration, error) {
+	profs, err := professions()
+	if err != nil {
+		return 0, err
 	}
 	longest := 30 * time.Minute
 	for _, name := range profs.Names() {
@@ -40,17 +105,7 @@ func (c *cli) newSystemd(root store.Root, log *slog.Logger) (*systemdengine.Engi
 			longest = max(longest, p.Wall)
 		}
 	}
-	return &systemdengine.Engine{
-		Root: root, Log: log,
-		Settings: units.Settings{
-			Templates: systemd.Files(), Manager: units.User, Root: string(root), Bin: filepath.Dir(self),
-			UnitDir: filepath.Join(home, ".config", "systemd", "user"), Home: home,
-			Path: first(c.env.Getenv("PATH"), systemPath), Lang: c.env.Getenv("LANG"), RunWall: longest,
-		},
-		Finish: func(ctx context.Context, m mission.Mission, stop mission.Stop) error {
-			return finish(ctx, root.Mission(m.ID), m, stop, log)
-		},
-	}, nil
+	return longest, nil
 }
 
 // stopMissionCommand is what the stop unit of a mission runs.
@@ -70,7 +125,7 @@ func (c *cli) stopMissionCommand() *cobra.Command {
 			if err := mission.CheckID(args[0]); err != nil {
 				return err
 			}
-			e, err := c.newSystemd(root, slog.New(slog.NewTextHandler(c.env.Stderr, nil)))
+			e, err := c.newSystemd(root, ownManager(), slog.New(slog.NewTextHandler(c.env.Stderr, nil)))
 			if err != nil {
 				return err
 			}
@@ -101,6 +156,21 @@ func askForStop(m mission.Mission, getenv func(string) string) error {
 	if m.Engine != systemdengine.Name {
 		return nil
 	}
-	runtime := first(getenv("XDG_RUNTIME_DIR"), "/run/user/"+strconv.Itoa(os.Getuid()))
-	return wake.Send(units.StopSocket(runtime, m.ID))
+	return wake.Send(units.StopSocket(runtimeOf(units.Manager(m.Manager), getenv), m.ID))
+}
+
+// askForRemoval asks the stop unit of a mission whose folder is gone to take the units away. Which manager started this
+// tick is written nowhere any more; at most one of the two listens.
+func askForRemoval(id string, getenv func(string) string) error {
+	return errors.Join(
+		wake.Send(units.StopSocket(runtimeOf(units.User, getenv), id)),
+		wake.Send(units.StopSocket(runtimeOf(units.System, getenv), id)))
+}
+
+// runtimeOf is the folder in which a manager keeps the sockets of stops.
+func runtimeOf(manager units.Manager, getenv func(string) string) string {
+	if manager == units.System {
+		return "/run"
+	}
+	return first(getenv("XDG_RUNTIME_DIR"), "/run/user/"+strconv.Itoa(os.Getuid()))
 }

@@ -85,6 +85,10 @@ func tickOnce(ctx context.Context, role mission.Role, env Env) error {
 
 func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name string, env Env) error {
 	m, err := st.Mission()
+	if errors.Is(err, store.ErrNoMission) {
+		err = usererr.New(usererr.DoNotRetry, "", "there is no mission %s: its units go away", st.ID())
+		return errors.Join(err, askForRemoval(st.ID(), env.Getenv))
+	}
 	if err != nil {
 		return err
 	}
