@@ -55,9 +55,9 @@ func (c *cli) startCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `start <id> "<goal>"`,
 		Short: "Start a mission and work on it until it ends",
-		Long: "Start a mission: a goal, a budget and a time limit. With the embedded engine it works in the foreground until the\n" +
-			"mission ends; Ctrl-C aborts it. A closed terminal or SIGTERM leaves it standing: run goes on. A goal that\n" +
-			"begins with - goes behind --.",
+		Long: "Start a mission: a goal, a budget and a time limit. systemd ticks it where it answers: your user manager, or for root\n" +
+			"with --run-as the system's. Otherwise, and with --engine embedded, this process does until the mission ends; Ctrl-C\n" +
+			"aborts it, a closed terminal or SIGTERM leaves it standing and run goes on. A goal that begins with - goes behind --.",
 		Example: `  AutoAgentProject start my-site "Build a landing page" --budget 10% --max-hours 4 --specialists codebuilder:2,designer:1
   AutoAgentProject start fix-cart "Make the failing tests pass" --from ~/src/shop --verify "npm ci && npm test" --budget 3usd`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -102,6 +102,9 @@ func (c *cli) startCommand() *cobra.Command {
 
 // start checks everything, makes the mission all or nothing, and ticks it to its end.
 func (c *cli) start(ctx context.Context, id, goal string, given bool, o startOptions) error {
+	if err := checkEngine(o); err != nil {
+		return err
+	}
 	if c.handOver && os.Geteuid() == 0 {
 		return usererr.New(usererr.Usage, "leave it out", "--hand-over is for what root starts as somebody else")
 	}

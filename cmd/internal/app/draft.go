@@ -68,9 +68,6 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEngine(o); err != nil {
-		return nil, err
-	}
 	if d.root, err = c.store(); err != nil {
 		return nil, err
 	}

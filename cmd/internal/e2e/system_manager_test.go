@@ -61,3 +61,14 @@ func TestSystemManager(t *testing.T) {
 		nothingLeft()
 	}
 }
+
+// TestDemoIsTicked: the demo lets the user manager tick where it answers, also one that ends at log-out, shows what happens
+// and ends with the mission.
+func TestDemoIsTicked(t *testing.T) {
+	p := newPerson(t)
+	code, out := p.do("demo", "--dir", "/home/alice/demo")
+	if code != 0 || !strings.Contains(out, "your user manager ticks it") || !strings.Contains(out, "completed") {
+		t.Errorf("demo: %d\n%s", code, out)
+	}
+	p.nothingLeft()
+}
