@@ -65,7 +65,7 @@ func TestSystemManager(t *testing.T) {
 // TestDemoIsTicked: the demo lets the user manager tick where it answers, also one that ends at log-out, shows what happens
 // and ends with the mission.
 func TestDemoIsTicked(t *testing.T) {
-	p := newPerson(t)
+	p := newPerson(t, planned(step("none", "true"))) // its own model is the one that answers
 	code, out := p.do("demo", "--dir", "/home/alice/demo")
 	if code != 0 || !strings.Contains(out, "your user manager ticks it") || !strings.Contains(out, "completed") {
 		t.Errorf("demo: %d\n%s", code, out)
