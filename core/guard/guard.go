@@ -20,8 +20,19 @@ import (
 
 // Said is quota.json: which threshold was told already. It never goes down.
 type Said struct {
-	Version   int `json:"version"`
-	Threshold int `json:"threshold"` // percent
+	Version   int   `json:"version"`
+	Threshold int   `json:"threshold"`        // percent
+	Budget    int64 `json:"budget,omitempty"` // of this, in the ledger's unit
+}
+
+// For is what counts as told for a budget. Where it was changed since, that is no more than what is reached of the new one.
+func (s Said) For(budget money.Amount, used int64) Said {
+	if s.Budget != 0 && s.Budget != budget.N {
+		_, reached := money.Thresholds(budget.N, used, 0)
+		s.Threshold = min(s.Threshold, reached)
+	}
+	s.Version, s.Budget = mission.Version, budget.N
+	return s
 }
 
 // Guard is one tick of quota.
@@ -63,6 +74,7 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 	said, err := g.said()
 	errs = append(errs, err)
 	budget, used := book.Budget, book.Used.N
+	said = said.For(budget, used)
 	a := Decide(budget, used, said.Threshold, left, limited)
 	if a.Stop != "" {
 		errs = append(errs, g.Stop(a.Stop, a.Reason))
@@ -72,9 +84,9 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 		if a.Say >= 80 {
 			level = journal.Blocker
 		}
-		g.Event(journal.Event{Kind: journal.BudgetCrossed, Level: level, Incident: fmt.Sprintf("budget-%d", a.Say),
+		g.Event(journal.Event{Kind: journal.BudgetCrossed, Level: level, Incident: fmt.Sprintf("budget-%d-of-%d", a.Say, budget.N),
 			Text: fmt.Sprintf("%d%% of the budget is used: %s of %s", a.Say, book.Used, budget)})
-		errs = append(errs, g.Store.Save("quota.json", Said{mission.Version, a.Said}))
+		errs = append(errs, g.Store.Save("quota.json", Said{mission.Version, a.Said, budget.N}))
 	}
 	line := fmt.Sprintf("%s of %s used", book.Used, budget)
 	if limited {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,8 +129,8 @@ func TestMoney(t *testing.T) {
 		told  string
 		stop  mission.Cause
 	}{
-		{dollar / 2, tick.Idle, "", ""}, {dollar / 5, tick.Idle, "milestone budget-70", ""}, {1, tick.Idle, "", ""},
-		{dollar / 8, tick.Idle, "blocker budget-80", ""}, {dollar / 4, tick.Over, "blocker budget-100", mission.Budget}, {1, tick.Over, "", mission.Budget},
+		{dollar / 2, tick.Idle, "", ""}, {dollar / 5, tick.Idle, "milestone budget-70-of-1000000000", ""}, {1, tick.Idle, "", ""},
+		{dollar / 8, tick.Idle, "blocker budget-80-of-1000000000", ""}, {dollar / 4, tick.Over, "blocker budget-100-of-1000000000", mission.Budget}, {1, tick.Over, "", mission.Budget},
 	} {
 		before := len(g.events(t))
 		g.spend(t, strings.Repeat("r", before+int(c.spend%97)+1), c.spend)
@@ -143,6 +144,27 @@ func TestMoney(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRaisedBudget: thresholds count anew for a budget that was raised, and what is reached of it already is not told again.
+func TestRaisedBudget(t *testing.T) {
+	g := begun(t, t.TempDir(), mission.Mission{})
+	told := func(want ...string) {
+		t.Helper()
+		before := len(g.events(t))
+		_, err := g.Once(t.Context())
+		ok(t, err)
+		if got := g.events(t)[before:]; !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
+	}
+	g.spend(t, "one", 86*dollar/100)
+	told("blocker budget-85-of-1000000000")
+	ok(t, g.Store.Ledger().SetBudget(t.Context(), money.Amount{Unit: money.NanoUSD, N: 115 * dollar / 100}, "", noon)) // 74 % of it
+	told()
+	g.spend(t, "two", 7*dollar/100) // 80 %
+	told("blocker budget-80-of-1150000000")
+	told()
 }
 
 // used sets the mission's clock: so much was used, and the last reading is one minute old.

@@ -45,6 +45,8 @@ const (
 	Repaired        = "repaired"
 	StateSetAside   = "state_set_aside"
 	MissionStopped  = "mission_stopped"
+	MissionResumed  = "mission_resumed"
+	LimitRaised     = "limit_raised"
 	MissionFinished = "mission_finished"
 	UnpricedModel   = "unpriced_model"
 )

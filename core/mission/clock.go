@@ -10,6 +10,33 @@ type Clock struct {
 	Mono    Duration  `json:"mono"`    // monotonic clock at the last reading
 	Used    Duration  `json:"used"`    // sum
 	ReadAt  time.Time `json:"read_at"` // wall clock of the last reading, for people only
+
+	Granted Duration  `json:"granted,omitempty"` // what a person added to the time in which the mission can run
+	Until   time.Time `json:"until,omitzero"`    // the absolute end that a person set since the start
+}
+
+// Grant adds time to what a mission has. An absolute end that is past is counted from now. A mission whose time is not
+// limited has nothing to add to.
+func (c Clock) Grant(m Mission, d time.Duration, now time.Time) Clock {
+	c.Version = Version
+	if m.MaxRun != 0 {
+		c.Granted += Duration(d)
+	}
+	if end := End(m, c); !end.IsZero() {
+		if end.Before(now) {
+			end = now
+		}
+		c.Until = end.Add(d).UTC()
+	}
+	return c
+}
+
+// End is the absolute end of a mission, or zero.
+func End(m Mission, c Clock) time.Time {
+	if !c.Until.IsZero() {
+		return c.Until
+	}
+	return m.Until
 }
 
 // MaxGap is the longest time between two readings that counts as running: three missed minute ticks.
@@ -31,10 +58,10 @@ func (c Clock) Advance(boot string, mono time.Duration, now time.Time, paused bo
 func TimeLeft(m Mission, c Clock, now time.Time) (time.Duration, bool) {
 	left, limited := time.Duration(0), false
 	if m.MaxRun != 0 {
-		left, limited = time.Duration(m.MaxRun-c.Used), true
+		left, limited = time.Duration(m.MaxRun+c.Granted-c.Used), true
 	}
-	if !m.Until.IsZero() {
-		if d := m.Until.Sub(now); !limited || d < left {
+	if end := End(m, c); !end.IsZero() {
+		if d := end.Sub(now); !limited || d < left {
 			left, limited = d, true
 		}
 	}

@@ -56,6 +56,33 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// TestGrant: what is added is left afterwards, whichever limit there was; an end that is past counts from now.
+func TestGrant(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name string
+		m    Mission
+		used time.Duration
+		want time.Duration
+	}{
+		{"time to run", Mission{MaxRun: Duration(4 * time.Hour)}, 4 * time.Hour, 2 * time.Hour},
+		{"time to run, some left", Mission{MaxRun: Duration(4 * time.Hour)}, time.Hour, 5 * time.Hour},
+		{"an end in the past", Mission{Until: now.Add(-24 * time.Hour)}, 0, 2 * time.Hour},
+		{"an end to come", Mission{Until: now.Add(time.Hour)}, 0, 3 * time.Hour},
+	} {
+		k := Clock{Used: Duration(c.used)}.Grant(c.m, 2*time.Hour, now)
+		if got, limited := TimeLeft(c.m, k, now); !limited || got != c.want {
+			t.Errorf("%s: %v left, limited %v; want %v", c.name, got, limited, c.want)
+		}
+		if got, _ := TimeLeft(c.m, k.Grant(c.m, time.Hour, now), now); got != c.want+time.Hour {
+			t.Errorf("%s: %v left after another hour", c.name, got)
+		}
+	}
+	if _, limited := TimeLeft(Mission{}, Clock{}.Grant(Mission{}, time.Hour, now), now); limited {
+		t.Error("time was added to a mission that has no limit")
+	}
+}
+
 func TestTimeLeft(t *testing.T) {
 	const h = time.Hour
 	until := func(d time.Duration) time.Time { return noon.Add(d) }

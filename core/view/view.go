@@ -239,7 +239,7 @@ func readTime(ctx context.Context, st *store.Store, m mission.Mission, v *Missio
 		return
 	}
 	left, limited := mission.TimeLeft(m, c, now)
-	v.Time = Time{Used: c.Used, Left: mission.Duration(left), Limited: limited, Until: m.Until}
+	v.Time = Time{Used: c.Used, Left: mission.Duration(left), Limited: limited, Until: mission.End(m, c)}
 }
 
 // maxLine is the longest first line of a goal that is shown, in characters.

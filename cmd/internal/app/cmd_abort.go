@@ -93,9 +93,5 @@ func (c *cli) bury(ctx context.Context, st *store.Store, m mission.Mission, stop
 	if err != nil {
 		return false, err
 	}
-	owner, err := ownerOf(root)
-	if err != nil {
-		return false, err
-	}
-	return true, ownersHand{root: root, owner: owner}.write(ctx, writeTombstone, st.ID(), stop)
+	return true, c.letOwnerWrite(ctx, root, writeTombstone, st.ID(), stop)
 }

@@ -46,7 +46,7 @@ func finish(ctx context.Context, st *store.Store, m mission.Mission, stop missio
 	if err := st.SetPhase(ctx, stop.Cause.Phase(), now); err != nil {
 		errs = append(errs, err)
 	}
-	if told, err := endTold(st); err != nil {
+	if told, err := endTold(st, stop); err != nil {
 		errs = append(errs, err)
 	} else if !told {
 		errs = append(errs, st.Journal().Add(journal.Event{At: now, Kind: journal.MissionStopped, Level: journal.End, Text: endText(st, m, stop, now)}))
@@ -61,10 +61,11 @@ func finish(ctx context.Context, st *store.Store, m mission.Mission, stop missio
 	return errors.Join(errs...)
 }
 
-func endTold(st *store.Store) (bool, error) {
+// endTold says whether this stop was told; there can have been halts before it.
+func endTold(st *store.Store, stop mission.Stop) (bool, error) {
 	events, _, _, err := st.Journal().Read(0)
 	for _, e := range events {
-		if e.Kind == journal.MissionStopped {
+		if e.Kind == journal.MissionStopped && !e.At.Before(stop.At) {
 			return true, err
 		}
 	}

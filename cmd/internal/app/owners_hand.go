@@ -34,6 +34,7 @@ const (
 	writeRecord    = "record"    // how far a stop is: an engine.Record
 	writeEnd       = "end"       // the end of a mission: its mission.Stop
 	writeTombstone = "tombstone" // a mission.Stop
+	writeResumed   = "resumed"   // that a halt is over: its mission.Stop
 )
 
 // write lets a process of the owner's write what v says.
@@ -52,6 +53,15 @@ func (h ownersHand) write(ctx context.Context, what, id string, v any) error {
 		return fmt.Errorf("%s writes the %s of %s: %w: %s", h.owner.Username, what, id, err, strings.TrimSpace(said.String()))
 	}
 	return nil
+}
+
+// letOwnerWrite is write for the owner of a root.
+func (c *cli) letOwnerWrite(ctx context.Context, root store.Root, what, id string, v any) error {
+	owner, err := ownerOf(root)
+	if err != nil {
+		return err
+	}
+	return ownersHand{root: root, owner: owner}.write(ctx, what, id, v)
 }
 
 // asUser is this program, to be run by root as somebody else, with that one's groups and nothing of root's environment.
@@ -94,7 +104,7 @@ func credentialOf(u *user.User) (*syscall.Credential, error) {
 // writeAsOwnerCommand is what ownersHand runs.
 func (c *cli) writeAsOwnerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "write-as-owner record|end|tombstone <id>",
+		Use:     "write-as-owner record|end|tombstone|resumed <id>",
 		Short:   "Write down a part of a mission's stop for root",
 		Long:    "Write down, from standard input, a part of the stop of a mission for the system's manager. People use abort.",
 		Example: "  AutoAgentProject write-as-owner tombstone my-site < stop.json",
@@ -116,18 +126,21 @@ func (c *cli) writeAsOwnerCommand() *cobra.Command {
 					return usererr.Wrap(err, usererr.Usage, "", "this is no record of a stop")
 				}
 				return st.Save("stopping.json", r)
-			case writeEnd, writeTombstone:
+			case writeEnd, writeTombstone, writeResumed:
 				var stop mission.Stop
 				if err := in.Decode(&stop); err != nil {
 					return usererr.Wrap(err, usererr.Usage, "", "this is no tombstone")
 				}
-				if args[0] == writeEnd {
+				switch args[0] {
+				case writeEnd:
 					return finish(cmd.Context(), st, m, stop, slog.New(slog.NewTextHandler(c.env.Stderr, nil)))
+				case writeResumed:
+					return lift(cmd.Context(), st, stop)
 				}
 				_, err := st.Stop(stop)
 				return err
 			}
-			return usererr.New(usererr.Usage, "write record, end or tombstone", "there is no %q to write", args[0])
+			return usererr.New(usererr.Usage, "write record, end, tombstone or resumed", "there is no %q to write", args[0])
 		},
 	}
 }
