@@ -74,6 +74,7 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 	said, err := g.said()
 	errs = append(errs, err)
 	budget, used := book.Budget, book.Used.N
+	before := said
 	said = said.For(budget, used)
 	a := Decide(budget, used, said.Threshold, left, limited)
 	if a.Stop != "" {
@@ -86,7 +87,9 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 		}
 		g.Event(journal.Event{Kind: journal.BudgetCrossed, Level: level, Incident: fmt.Sprintf("budget-%d-of-%d", a.Say, budget.N),
 			Text: fmt.Sprintf("%d%% of the budget is used: %s of %s", a.Say, book.Used, budget)})
-		errs = append(errs, g.Store.Save("quota.json", Said{mission.Version, a.Said, budget.N}))
+	}
+	if now := (Said{mission.Version, a.Said, budget.N}); a.Say > 0 || before.Budget != 0 && now != before {
+		errs = append(errs, g.Store.Save("quota.json", now))
 	}
 	line := fmt.Sprintf("%s of %s used", book.Used, budget)
 	if limited {
