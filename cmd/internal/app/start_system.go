@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"syscall"
 
 	"example.com/AutoAgentProject/core/mission"
@@ -67,7 +67,7 @@ func (c *cli) startForOwner(ctx context.Context, o *startOptions) (mine bool, er
 		o.engine, o.fallback = supervisor.Name, err.Error()
 		return false, nil
 	}
-	if err := onlyRoots(); err != nil {
+	if err := onlyRootsPrograms(); err != nil {
 		if asked {
 			return true, err
 		}
@@ -77,25 +77,33 @@ func (c *cli) startForOwner(ctx context.Context, o *startOptions) (mine bool, er
 	return true, c.startWithChild(ctx, u, o.dryRun)
 }
 
-// onlyRoots refuses programs that somebody else than root could change: root runs them.
-func onlyRoots() error {
+// onlyRootsPrograms refuses programs that somebody else than root could change: root runs them.
+func onlyRootsPrograms() error {
 	self, err := os.Executable()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = onlyRoots(self)
 	}
-	for path := self; ; path = filepath.Dir(path) {
-		st, err := os.Stat(path)
+	if err != nil {
+		return usererr.Wrap(err, usererr.Environment, "make install puts the programs below /usr/local", "the system's manager would run %s as root", filepath.Base(self))
+	}
+	return nil
+}
+
+// onlyRoots says whether nobody but root can change what lies at an absolute path without links.
+func onlyRoots(path string) error {
+	for up := path; ; up = filepath.Dir(up) {
+		st, err := os.Stat(up)
 		if err != nil {
 			return err
 		}
-		sticky := st.Mode()&os.ModeSticky != 0 && path != self
+		sticky := st.Mode()&os.ModeSticky != 0 && up != path
 		if fileOwner(st) != 0 || st.Mode().Perm()&0o022 != 0 && !sticky {
-			return usererr.New(usererr.Environment, "make install puts the programs below /usr/local", "the system's manager runs %s as root, and others than root can change %s", filepath.Base(self), path)
+			return fmt.Errorf("others than root can change %s", up)
 		}
-		if path == "/" {
+		if up == "/" {
 			return nil
 		}
 	}
@@ -148,7 +156,7 @@ func (c *cli) startWithChild(ctx context.Context, u *user.User, dryRun bool) (er
 	return nil
 }
 
-// prepareSystemRoot makes the default root for its owner, if no other one is named, and returns what it made.
+// prepareSystemRoot makes the root for its owner where only root can, and returns what it made.
 func (c *cli) prepareSystemRoot(u *user.User, dryRun bool) (made string, err error) {
 	old := c.env.Getenv
 	defer func() { c.env.Getenv = old }()
@@ -157,28 +165,32 @@ func (c *cli) prepareSystemRoot(u *user.User, dryRun bool) (made string, err err
 	if err != nil {
 		return "", err
 	}
-	if c.rootFlag != "" || c.env.Getenv("AUTOAGENT_ROOT") != "" || cfg.Root != "" {
-		return "", nil
+	if c.rootFlag == "" && c.env.Getenv("AUTOAGENT_ROOT") == "" && cfg.Root == "" {
+		c.rootFlag = systemRoot
 	}
-	c.rootFlag = systemRoot
-	st, err := os.Stat(systemRoot)
+	root, err := c.store()
+	if err != nil {
+		return "", err
+	}
+	dir := string(root)
+	st, err := os.Stat(dir)
 	switch {
-	case err == nil && strings.Compare(fmt.Sprint(fileOwner(st)), u.Uid) != 0:
-		return "", usererr.New(usererr.Conflict, "name another folder in --root", "%s belongs to somebody else than %s", systemRoot, u.Username)
-	case err == nil || dryRun:
+	case err == nil && strconv.Itoa(fileOwner(st)) != u.Uid:
+		return "", usererr.New(usererr.Conflict, "name another folder in --root", "%s belongs to somebody else than %s", dir, u.Username)
+	case err == nil || dryRun || onlyRoots(filepath.Dir(dir)) != nil: // elsewhere the owner makes it, or is refused
 		return "", nil
 	}
 	cred, err := credentialOf(u)
 	if err == nil {
-		err = os.Mkdir(systemRoot, 0o700)
+		err = os.Mkdir(dir, 0o700)
 	}
 	if err == nil {
-		err = os.Chown(systemRoot, int(cred.Uid), int(cred.Gid))
+		err = os.Chown(dir, int(cred.Uid), int(cred.Gid))
 	}
 	if err != nil {
-		return "", usererr.Wrap(err, usererr.Environment, "name another folder in --root", "%s cannot be made", systemRoot)
+		return "", usererr.Wrap(err, usererr.Environment, "name another folder in --root", "%s cannot be made", dir)
 	}
-	return systemRoot, nil
+	return dir, nil
 }
 
 // answerOwner puts the units of the one mission in place that the owner made, and tells how that went. An owner that ends

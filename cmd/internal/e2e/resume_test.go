@@ -3,6 +3,7 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/AutoAgentProject/core/journal"
 )
@@ -49,4 +50,49 @@ func TestResume(t *testing.T) {
 	if n := len(w.events("my-site", journal.MissionResumed)); n != 2 {
 		t.Errorf("%d resumes were told", n)
 	}
+}
+
+// TestResumeTicked: in both managers a halted mission has no units, and gets them back when it goes on. Of the system's
+// manager only root can bring it back.
+func TestResumeTicked(t *testing.T) {
+	t.Parallel()
+	dear := bash("echo more >> log.txt")
+	dear.Usage = map[string]any{"input_tokens": 20_000, "output_tokens": 1000}
+	p := newPerson(t, planned(step("dear", "test -f log.txt")), works("dear", dear, dear, dear))
+	await := func(id, phase string) {
+		t.Helper()
+		for end := time.Now().Add(90 * time.Second); p.status(id).Phase != phase; time.Sleep(300 * time.Millisecond) {
+			if time.Now().After(end) {
+				_, st := p.do("status", id)
+				t.Fatalf("%s is not %q\n%s", id, phase, st)
+			}
+		}
+	}
+	for _, who := range []string{"user", "system"} {
+		id, do, root := who+"-site", p.do, "/home/alice/.local/share/autoagent"
+		args := []string{"start", id, "Spend", "--engine", "systemd", "--budget", "0.20usd"}
+		if who == "system" {
+			do, root = p.asRoot, "/var/lib/autoagent"
+			args = append(args, "--run-as", "alice")
+		}
+		p.env = append(p.env[:3:3], "AUTOAGENT_ROOT="+root)
+		if code, out := do(args...); code != 0 {
+			t.Fatalf("start: %d\n%s", code, out)
+		}
+		await(id, "halted: budget")
+		if code, out := p.do("budget", "add", id, "4usd"); code != 0 {
+			t.Fatalf("budget add: %d\n%s", code, out)
+		}
+		if who == "system" {
+			if code, out := p.do("resume", id); code != 4 || !strings.Contains(out, "sudo AutoAgentProject resume") {
+				t.Errorf("resume by the owner: %d\n%s", code, out)
+			}
+		}
+		if code, out := do("resume", id); code != 0 {
+			t.Fatalf("resume: %d\n%s", code, out)
+		}
+		await(id, "completed")
+	}
+	time.Sleep(time.Second)
+	p.nothingLeft()
 }
