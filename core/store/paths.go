@@ -13,6 +13,10 @@ import (
 	"example.com/AutoAgentProject/core/queue"
 )
 
+// Handed is the file in a mission's folder that start writes last: an engine has it. A mission of the systemd engine that
+// has neither this file nor units is what a start that was cut off left behind.
+const Handed = "handed.json"
+
 // Root is the folder that holds everything: data/, logs/ and autoagent-missions/.
 type Root string
 

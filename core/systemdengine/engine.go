@@ -155,9 +155,6 @@ func (e *Engine) installed(id string) []mission.Agent {
 	return out
 }
 
-// header begins every unit that is ours.
-const header = "# AutoAgentProject units, version "
-
 // unit reads an installed unit.
 func (e *Engine) unit(name string) ([]byte, error) {
 	return files.Read(filepath.Join(e.Settings.UnitDir, name), 1<<20)
@@ -174,7 +171,7 @@ func (e *Engine) here(names []string) ([]string, error) {
 		if err != nil {
 			return out, fmt.Errorf("unit %s: %w", name, err)
 		}
-		if strings.HasPrefix(string(text), header) {
+		if strings.HasPrefix(string(text), units.Header) {
 			out = append(out, name)
 		}
 	}

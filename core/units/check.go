@@ -19,30 +19,36 @@ import (
 // check refuses settings that would render units which do not load, do something else than they say, or hand root to
 // whom it does not belong.
 func (s Settings) check() error {
-	if s.Templates == nil || s.RunWall < 0 || s.TickEvery < 0 || s.TickSteps < 0 || s.Memory < 0 || s.Tasks < 0 || s.CPUWeight < 0 || s.CPUWeight > 10000 {
+	if s.Templates == nil || s.RunWall < 0 || s.TickEvery < 0 || s.Memory < 0 || s.Tasks < 0 || s.CPUWeight < 0 || s.CPUWeight > 10000 {
 		return errors.New("settings of units: the templates are missing, or a limit is out of its range")
 	}
-	for _, p := range []struct{ what, path string }{{"the root", s.Root}, {"the programs' folder", s.Bin}, {"the units' folder", s.UnitDir}, {"the home folder", s.Home}} {
-		if err := checkPath(p.what, p.path); err != nil {
-			return err
-		}
-	}
-	if strings.ContainsAny(s.Bin, `"'\`) {
-		return usererr.New(usererr.Environment, "install the programs elsewhere", "systemd starts no program whose path holds quotes or backslashes: %s", s.Bin)
+	if err := errors.Join(checkPath("the root", s.Root), s.checkHost(), checkPath("the home folder", s.Home)); err != nil {
+		return err
 	}
 	if err := s.checkEnvironment(); err != nil {
 		return err
 	}
-	switch s.Manager {
-	case User:
+	if s.Manager == User {
 		if s.User != "" || s.Login != "" {
 			return errors.New("settings of units: a user manager's ticks run as its user and open the login themselves")
 		}
 		return nil
-	case System:
-		return s.checkSystem()
 	}
-	return fmt.Errorf("settings of units: there is no manager %q", s.Manager)
+	return s.checkSystem()
+}
+
+// checkHost is what the host's own units need.
+func (s Settings) checkHost() error {
+	if s.Templates == nil || s.Manager != System && s.Manager != User {
+		return fmt.Errorf("settings of units: the templates are missing, or there is no manager %q", s.Manager)
+	}
+	if err := errors.Join(checkPath("the programs' folder", s.Bin), checkPath("the units' folder", s.UnitDir)); err != nil {
+		return err
+	}
+	if strings.ContainsAny(s.Bin, `"'\`) {
+		return usererr.New(usererr.Environment, "install the programs elsewhere", "systemd starts no program whose path holds quotes or backslashes: %s", s.Bin)
+	}
+	return nil
 }
 
 var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*\$?$`)

@@ -124,7 +124,6 @@ func TestPaths(t *testing.T) {
 			"--root", root, "--mission", "my-site", "--agent", "codebuilder-1", "quota",
 			":" + bin + "/autoagent-specialist", ":" + bin + "/autoagent-quota", ":" + bin + "/AutoAgentProject", "stop-mission", "reconcile",
 			bin, "-" + st.Dir(), "-" + st.Logs(), "-" + st.Work(), "-" + s.UnitDir,
-			"-" + root + "/data", "-" + root + "/logs", "-" + root + "/autoagent-missions",
 			"PATH=" + s.Path, "HOME=" + home, "LANG=" + or(s.Lang, "C.UTF-8"), "AUTOAGENT_CONFIG=" + home + "/x",
 			st.Socket("codebuilder-1"), st.Socket("quota"), st.Agent("codebuilder-1"), st.Agent("quota"), "%t/forge-autoagent/my-site.stop",
 			"autoagent:" + root + "/login",

@@ -44,7 +44,7 @@ func (s Settings) fields(m mission.Mission) fields {
 	st := store.Root(s.Root).Mission(m.ID)
 	base := "forge-autoagent-" + m.ID
 	f := fields{
-		Header: fmt.Sprintf("# AutoAgentProject units, version %d. docs/units.md explains the lines.", Version),
+		Header: header(),
 		System: s.Manager == System, User: s.User,
 		ID: m.ID, Base: base, Target: base + ".target", Slice: mission.Slice(m.ID),
 		Root: s.Root, Bin: s.Bin, UnitDir: s.UnitDir, Data: st.Dir(), Logs: st.Logs(), Work: st.Work(), Login: s.Login,
@@ -60,6 +60,10 @@ func (s Settings) fields(m mission.Mission) fields {
 	}
 	f.Wanted = append(f.Wanted, base+"-stop.socket")
 	return f
+}
+
+func header() string {
+	return fmt.Sprintf("%s%d. docs/units.md explains the lines.", Header, Version)
 }
 
 // guard turns them into those of what stops a mission. What root runs gets nothing of the owner's environment: who could
@@ -86,7 +90,7 @@ func (f fields) agent(m mission.Mission, s Settings, a mission.Agent) (fields, e
 	case mission.Manager, mission.Specialist:
 		f.Cells = true
 		verify := or(time.Duration(m.VerifyLimit), verifyLimit)
-		limit = time.Duration(or(s.TickSteps, DefaultTickSteps)) * (s.RunWall + 2*verify + gitTime)
+		limit = TickTime + s.RunWall + 2*verify + gitTime
 	case mission.Quota:
 		environment := f.Environment // its ticks are the owner's like all others
 		f = f.guard()

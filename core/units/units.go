@@ -12,12 +12,21 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/mission"
-	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
 // Version stands in the first line of every unit. Who finds another one installed writes the host's units anew.
 const Version = 1
+
+// Header begins the first line of every unit; the version follows.
+const Header = "# AutoAgentProject units, version "
+
+// Reconcile is the name of the host's service and timer.
+const Reconcile = "forge-autoagent-reconcile"
+
+// TickTime is how long after its start a tick begins another step; what is left is the next tick's. It ends at the
+// latest when the step that it is in then has ended, which its unit allows for.
+const TickTime = 10 * time.Minute
 
 // Manager is which systemd ticks the missions.
 type Manager string
@@ -50,8 +59,7 @@ type Settings struct {
 	CPUWeight int   // 1 to 10000 against 100 of others; 0: DefaultCPUWeight
 
 	TickEvery time.Duration // from the end of a tick to the next one, quota's at most a minute; 0: DefaultTickEvery
-	RunWall   time.Duration // longest wall clock of a run of any profession; Host does without
-	TickSteps int           // most steps that one tick does in a row; 0: DefaultTickSteps
+	RunWall   time.Duration // longest wall clock of a run of any profession
 }
 
 // The defaults of Settings.
@@ -59,7 +67,6 @@ const (
 	DefaultTasks     = 4096
 	DefaultCPUWeight = 50
 	DefaultTickEvery = time.Minute
-	DefaultTickSteps = 20
 )
 
 // What is not for callers to choose.
@@ -73,7 +80,6 @@ const (
 	guardMemory = "1G"
 	guardTasks  = 512
 	socketLimit = 107 // bytes of a socket's path
-	reconcile   = "forge-autoagent-reconcile"
 )
 
 // File is one unit.
@@ -141,22 +147,25 @@ func Render(m mission.Mission, s Settings) ([]File, error) {
 	return out, nil
 }
 
-// Host returns the units that every mission of the manager shares: the hourly reconcile. The names
+// Host returns the units that every mission of the manager shares: the hourly reconcile. They are the same whatever the
+// root: of the settings only templates, manager, Bin and UnitDir count. The names
 // forge-autoagent-bridge.{socket,service}, forge-autoagent-poller@.service and forge-autoagent-ping.service are reserved.
 func Host(s Settings) ([]File, error) {
-	t, err := prepare(s)
+	if err := s.checkHost(); err != nil {
+		return nil, err
+	}
+	t, err := s.parse()
 	if err != nil {
 		return nil, err
 	}
-	f := s.fields(mission.Mission{}).guard().program(s, "AutoAgentProject", hostLimit)
-	f.Data, f.Logs, f.Work = filepath.Join(s.Root, "data"), filepath.Join(s.Root, "logs"), store.Root(s.Root).Missions()
+	f := fields{Header: header(), System: s.Manager == System, UnitDir: s.UnitDir, Bin: s.Bin, Grace: seconds(grace)}.program(s, "AutoAgentProject", hostLimit)
 	var out []File
 	for _, kind := range []string{".service", ".timer"} {
 		var b strings.Builder
 		if err := t.ExecuteTemplate(&b, "reconcile"+kind, f); err != nil {
-			return nil, fmt.Errorf("render %s%s: %w", reconcile, kind, err)
+			return nil, fmt.Errorf("render %s%s: %w", Reconcile, kind, err)
 		}
-		out = append(out, File{reconcile + kind, []byte(b.String())})
+		out = append(out, File{Reconcile + kind, []byte(b.String())})
 	}
 	return out, nil
 }
@@ -172,6 +181,10 @@ func prepare(s Settings) (*template.Template, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	return s.parse()
+}
+
+func (s Settings) parse() (*template.Template, error) {
 	t, err := template.New("units").Option("missingkey=error").Funcs(template.FuncMap{"word": word, "raw": raw}).
 		ParseFS(s.Templates, "*.service", "*.timer", "*.socket", "*.target", "*.slice")
 	if err != nil {

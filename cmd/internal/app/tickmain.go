@@ -24,6 +24,7 @@ import (
 	"example.com/AutoAgentProject/core/specialist"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/tick"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -50,7 +51,8 @@ func TickMain(role mission.Role, env Env) (status int) {
 	return sayError(env.Stderr, "autoagent-"+string(role), tickOnce(ctx, role, env))
 }
 
-// maxSteps is how much one tick does in a row before it ends; the rest is the next tick's.
+// maxSteps is how much one tick does in a row before it ends, at most, and units.TickTime how long it goes on with
+// another step; the rest is the next tick's, which it wakes.
 const maxSteps = 20
 
 func tickOnce(ctx context.Context, role mission.Role, env Env) error {
@@ -119,10 +121,13 @@ func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name str
 		return err
 	}
 	defer end()
-	for n := 0; err == nil && out != tick.Busy && out != tick.Over && n < maxSteps && ctx.Err() == nil; n++ {
-		if out, err = roles[role](t).Once(ctx); out != tick.Moved {
-			break
-		}
+	more := out != tick.Busy && out != tick.Over
+	for n, begin := 0, time.Now(); more && n < maxSteps && time.Since(begin) < units.TickTime && ctx.Err() == nil; n++ {
+		out, err = roles[role](t).Once(ctx)
+		more = err == nil && out == tick.Moved
+	}
+	if more && ctx.Err() == nil {
+		t.Wake(a.Name)
 	}
 	if err != nil {
 		log.Error("tick", "err", err)
