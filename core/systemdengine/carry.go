@@ -35,14 +35,18 @@ func (e *Engine) carry(ctx context.Context, b *bus, id string) (engine.Record, e
 	if err != nil {
 		return engine.Record{}, err
 	}
-	rec := e.record(id)
+	return e.carryOut(ctx, b, s, m, *stop)
+}
+
+func (e *Engine) carryOut(ctx context.Context, b *bus, s set, m *mission.Mission, stop mission.Stop) (rec engine.Record, err error) {
+	rec = e.record(s.id)
 	if !rec.Done {
-		if rec, err = e.end(ctx, b, s, m, *stop, rec); err != nil {
-			return rec, fmt.Errorf("stop of %s: %w", id, err)
+		if rec, err = e.end(ctx, b, s, m, stop, rec); err != nil {
+			return rec, fmt.Errorf("stop of %s: %w", s.id, err)
 		}
 	}
 	if err := e.remove(ctx, b, s, s.names()); err != nil {
-		return rec, fmt.Errorf("everything of %s is stopped, but its units could not be taken away: %w", id, err)
+		return rec, fmt.Errorf("everything of %s is stopped, but its units could not be taken away: %w", s.id, err)
 	}
 	return rec, nil
 }

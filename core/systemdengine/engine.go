@@ -38,6 +38,11 @@ type Engine struct {
 	// Finish counts what is left to count and tells the end, after everything is proven dead. It is repeatable. Where
 	// Carry runs as root, it must let the owner do the writing.
 	Finish func(ctx context.Context, m mission.Mission, stop mission.Stop) error
+	// Mark sets the tombstone of a mission whose start was cut off; nil: this process does it. Where Reconcile runs as root,
+	// it must let the owner do it.
+	Mark func(ctx context.Context, id string, stop mission.Stop) error
+	// Open wires the engine of another root of the same manager, for Reconcile; nil: it leaves their missions alone.
+	Open func(root store.Root) (*Engine, error)
 	// Save writes how far a stop is; nil: this process does it. Where Carry runs as root, it must let the owner do it.
 	Save func(ctx context.Context, id string, r engine.Record) error
 	// Connect connects to the manager; nil: directly where this process may, else over the message bus.
@@ -128,10 +133,37 @@ func (e *Engine) tickLine(id, agent string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^ExecStart=.*/autoagent-([a-z]+)" --root ` + regexp.QuoteMeta(quoted(e.Settings.Root)+" --mission "+id+" --agent "+agent) + `$`)
 }
 
-// others says whether the service of that name is installed for somebody else.
+// others says whether a unit of that name is installed for somebody else: mission x-site and its manager, mission x and
+// its site-manager have the same ones.
 func (e *Engine) others(id, agent string) bool {
-	text, err := e.unit("forge-autoagent-" + id + "-" + agent + ".service")
-	return err == nil && !e.tickLine(id, agent).Match(text)
+	base := "forge-autoagent-" + id + "-" + agent
+	for _, kind := range []string{".service", ".timer", ".socket"} {
+		text, err := e.unit(base + kind)
+		if err == nil && (missionOf(string(text)) != id || kind == ".service" && !e.tickLine(id, agent).Match(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// missionOf is the mission that an installed unit belongs to, by its own words; "" if it says none.
+func missionOf(text string) string {
+	for line := range strings.Lines(text) {
+		if d, ok := strings.CutPrefix(line, "Description="); ok {
+			return described(strings.TrimSpace(d))
+		}
+	}
+	return ""
+}
+
+// described is the mission in a unit's description: each begins with it.
+func described(description string) string {
+	id, ok := strings.CutPrefix(description, "AutoAgent ")
+	id, _, _ = strings.Cut(id, ":")
+	if !ok || mission.CheckID(id) != nil {
+		return ""
+	}
+	return id
 }
 
 // installed reads the roster of a mission out of its installed units.

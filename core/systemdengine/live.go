@@ -177,14 +177,7 @@ func (e *Engine) timerTrouble(ctx context.Context, b *bus, a mission.Agent, base
 		return nil
 	}
 	if service.ActiveState == "failed" {
-		var exit int32
-		err := b.do(ctx, "ask "+base+".service", func(ctx context.Context, c *dbus.Conn) error {
-			p, err := c.GetUnitTypePropertyContext(ctx, base+".service", "Service", "ExecMainStatus")
-			if err == nil {
-				exit, _ = p.Value.Value().(int32)
-			}
-			return err
-		})
+		exit, err := b.exit(ctx, base+".service")
 		if err != nil && !unloaded(err) {
 			return err
 		}

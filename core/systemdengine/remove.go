@@ -40,11 +40,7 @@ func (e *Engine) remove(ctx context.Context, b *bus, s set, names []string) erro
 	if err := e.unlink(first); err != nil {
 		return err
 	}
-	err = b.do(ctx, "disable "+s.target(), func(ctx context.Context, c *dbus.Conn) error {
-		_, err := c.DisableUnitFilesContext(ctx, []string{s.target()}, false)
-		return err
-	})
-	if err != nil && !unloaded(err) && !strings.HasSuffix(errorName(err), ".FileNotFound") {
+	if err := b.disable(ctx, s.target()); err != nil {
 		return err
 	}
 	if err := e.unlink(of(last...)); err != nil {
@@ -61,8 +57,7 @@ func (e *Engine) remove(ctx context.Context, b *bus, s set, names []string) erro
 		if u.ActiveState != "failed" {
 			continue
 		}
-		err := b.do(ctx, "reset "+name, func(ctx context.Context, c *dbus.Conn) error { return c.ResetFailedUnitContext(ctx, name) })
-		if err != nil && !unloaded(err) {
+		if err := b.reset(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -72,6 +67,27 @@ func (e *Engine) remove(ctx context.Context, b *bus, s set, names []string) erro
 		return err
 	}
 	return b.letGo(ctx, s)
+}
+
+// disable takes away what starts a unit at boot.
+func (b *bus) disable(ctx context.Context, name string) error {
+	err := b.do(ctx, "disable "+name, func(ctx context.Context, c *dbus.Conn) error {
+		_, err := c.DisableUnitFilesContext(ctx, []string{name}, false)
+		return err
+	})
+	if unloaded(err) || strings.HasSuffix(errorName(err), ".FileNotFound") {
+		return nil
+	}
+	return err
+}
+
+// reset makes systemd forget that a unit failed.
+func (b *bus) reset(ctx context.Context, name string) error {
+	err := b.do(ctx, "reset "+name, func(ctx context.Context, c *dbus.Conn) error { return c.ResetFailedUnitContext(ctx, name) })
+	if unloaded(err) {
+		return nil
+	}
+	return err
 }
 
 func (e *Engine) unlink(names []string) error {

@@ -154,11 +154,7 @@ func (e *Engine) verify(ctx context.Context, rendered []units.File) error {
 
 // bringUp loads, enables and starts the units, and returns when all timers and sockets are up.
 func (b *bus) bringUp(ctx context.Context, s set) error {
-	err := b.do(ctx, "enable "+s.target(), func(ctx context.Context, c *dbus.Conn) error {
-		_, _, err := c.EnableUnitFilesContext(ctx, []string{s.target()}, false, false)
-		return err
-	})
-	if err != nil {
+	if err := b.enable(ctx, s.target()); err != nil {
 		return err
 	}
 	if err := b.reload(ctx); err != nil {
@@ -169,7 +165,18 @@ func (b *bus) bringUp(ctx context.Context, s set) error {
 			return err
 		}
 	}
-	want := append(s.of(".timer", ".socket"), s.stopSocket(), s.target())
+	return b.up(ctx, s, append(s.of(".timer", ".socket"), s.stopSocket(), s.target()))
+}
+
+func (b *bus) enable(ctx context.Context, name string) error {
+	return b.do(ctx, "enable "+name, func(ctx context.Context, c *dbus.Conn) error {
+		_, _, err := c.EnableUnitFilesContext(ctx, []string{name}, false, false)
+		return err
+	})
+}
+
+// up waits until units that were started are active.
+func (b *bus) up(ctx context.Context, s set, want []string) error {
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(pollTime) {
 		found, err := b.loaded(ctx, s)
 		if err != nil {

@@ -126,7 +126,7 @@ func (c *cli) root() *cobra.Command {
 		return usererr.New(usererr.Usage, hint, "%s", err)
 	})
 	cmd.AddCommand(c.startCommand(), c.runCommand(), c.statusCommand(), c.listCommand(), c.abortCommand(), c.logsCommand(),
-		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand(), c.stopMissionCommand(), c.writeAsOwnerCommand(), c.resumeCommand(), c.hoursCommand(), c.budgetCommand(),
+		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand(), c.stopMissionCommand(), c.writeAsOwnerCommand(), c.resumeCommand(), c.hoursCommand(), c.budgetCommand(), c.reconcileCommand(),
 		c.completionCommand())
 	cmd.SetHelpCommand(c.helpCommand())
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\n" + exitStatusHelp() + "\n")
