@@ -76,6 +76,9 @@ func (e *Engine) end(ctx context.Context, b *bus, s set, m *mission.Mission, sto
 		if !rec.Has(name) {
 			rec.Steps = append(rec.Steps, engine.Step{Name: name, At: time.Now().UTC(), Note: text})
 		}
+		if m == nil && !e.Root.Mission(s.id).Exists() {
+			return // there is no folder for it
+		}
 		if err := e.save(ctx, s.id, rec); err != nil {
 			e.log().Warn("record of the stop", "step", name, "err", err)
 		}

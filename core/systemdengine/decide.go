@@ -99,7 +99,7 @@ func done(v verb) string {
 // checkNames refuses to write a unit that another mission would have too, if it is not clear whose it is.
 func checkNames(a act, f fact, all []fact) act {
 	for _, g := range all {
-		if g.key == f.key || g.gone || g.foreign || g.stop != nil || g.m == nil {
+		if g.key == f.key || g.gone || g.foreign || g.refused != "" || g.stop != nil || g.m == nil {
 			continue
 		}
 		theirs := mission.UnitNames(g.id, g.m.Roster)

@@ -103,6 +103,19 @@ func TestHostEdges(t *testing.T) {
 	}
 }
 
+func TestHostReconcile(t *testing.T) {
+	h := host(t)
+	t.Run("in", func(t *testing.T) {
+		for _, m := range []units.Manager{units.System, units.User} {
+			t.Run(string(m), func(t *testing.T) {
+				t.Parallel()
+				inside(t, h, m, "TestReconcile")
+			})
+		}
+	})
+	clean(t, h)
+}
+
 // TestHostCrash: after a crash of the machine a mission ticks again, and a stop that was cut off is finished, both with
 // nobody's help.
 func TestHostCrash(t *testing.T) {

@@ -1,7 +1,6 @@
 package systemdengine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,32 +44,13 @@ func (e *Engine) ensureHost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changed := false
-	for _, f := range rendered {
-		path := filepath.Join(e.Settings.UnitDir, f.Name)
-		old, err := e.unit(f.Name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			err = files.Publish(path, f.Text, 0o644)
-		case err != nil:
-		case bytes.Equal(old, f.Text):
-			continue
-		case !strings.HasPrefix(string(old), units.Header):
-			return usererr.New(usererr.Conflict, "look at it and take it away", "%s is there already and is not of this program", path)
-		default:
-			err = files.Replace(path, f.Text, 0o644)
-		}
-		if err != nil {
-			return unwritable(err, e.Settings.UnitDir)
-		}
-		changed = true
+	changed, err := e.place(ctx, rendered, rendered)
+	if err != nil {
+		return err
 	}
 	b := &bus{e: e, patience: patience}
 	defer b.close()
 	if changed {
-		if err := e.verify(ctx, rendered); err != nil {
-			return err
-		}
 		if err := b.reload(ctx); err != nil {
 			return err
 		}
@@ -89,10 +69,22 @@ func (e *Engine) ensureHost(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.do(ctx, "restart "+hostTimer, func(ctx context.Context, c *dbus.Conn) error {
+	err = b.do(ctx, "restart "+hostTimer, func(ctx context.Context, c *dbus.Conn) error {
 		_, err := c.RestartUnitContext(ctx, hostTimer, "replace", nil)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(pollTime) {
+		found, err := b.hostUnits(ctx)
+		if u := found[hostTimer]; err != nil || u.ActiveState == "active" && u.JobId == 0 {
+			return err
+		}
+		if ctx.Err() != nil || time.Now().After(end) {
+			return errors.Join(fmt.Errorf("systemd did not start %s", hostTimer), ctx.Err())
+		}
+	}
 }
 
 // hostUnits are those that the manager knows.

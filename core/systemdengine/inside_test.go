@@ -96,7 +96,7 @@ func (p *place) mission(id string, do map[string]string) *store.Store {
 		script = strings.ReplaceAll(script, "%[1]s", own)
 		err = errors.Join(err, os.MkdirAll(own, 0o755), os.MkdirAll(st.Agent(a.Name), 0o700), os.WriteFile(filepath.Join(p.w.Settings.Bin, "run-"+id+"-"+a.Name), []byte(script), 0o644))
 	}
-	m := mission.Mission{Version: mission.Version, ID: id, CreatedAt: time.Now().UTC(), Roster: roster, Engine: systemdengine.Name, Budget: money.Amount{Unit: money.NanoUSD, N: int64(money.USD)}}
+	m := mission.Mission{Version: mission.Version, ID: id, CreatedAt: time.Now().UTC(), Roster: roster, Engine: systemdengine.Name, Manager: string(manager()), Budget: money.Amount{Unit: money.NanoUSD, N: int64(money.USD)}}
 	if err := errors.Join(err, st.CreateMission(m), st.PrepareTombstone(), give(filepath.Join(p.dir, "r"))); err != nil {
 		p.t.Fatal(err)
 	}

@@ -62,6 +62,19 @@ func (w wired) engine(file string) *systemdengine.Engine {
 		_, err = asOwner(ctx, string(b), "play", "save", file, id)
 		return err
 	}
+	e.Mark = func(ctx context.Context, id string, stop mission.Stop) error {
+		b, err := json.Marshal(stop)
+		if err != nil {
+			return err
+		}
+		_, err = asOwner(ctx, string(b), "play", "mark", file, id)
+		return err
+	}
+	e.Open = func(root store.Root) (*systemdengine.Engine, error) {
+		file := filepath.Join(filepath.Dir(filepath.Dir(string(root))), "b/bin/wired.json")
+		other, err := read(file)
+		return other.engine(file), err
+	}
 	e.Finish = func(context.Context, mission.Mission, mission.Stop) error {
 		if _, err := os.Stat(w.Obstacle); err == nil {
 			return errors.New("there is an obstacle")
@@ -149,6 +162,19 @@ func play(part, file string, args []string) error {
 			return err
 		}
 		return json.NewEncoder(os.Stdout).Encode(rec)
+	case "reconcile":
+		rep, err := e.Reconcile(ctx)
+		for _, i := range rep.Items {
+			fmt.Println("mission", i.Mission+":", i.Outcome, i.Text)
+		}
+		return err
+	case "mark":
+		var stop mission.Stop
+		if err := json.NewDecoder(os.Stdin).Decode(&stop); err != nil {
+			return err
+		}
+		_, err := store.Root(w.Settings.Root).Mission(args[0]).Stop(stop)
+		return err
 	case "save":
 		var r engine.Record
 		if err := json.NewDecoder(os.Stdin).Decode(&r); err != nil {
@@ -174,8 +200,7 @@ if [ "$agent" = quota ] && [ -e "$root/data/autoagent/$id/stop.json" ]; then '%[
 [ ! -f '%[3]s'/run-"$id-$agent" ] || . '%[3]s'/run-"$id-$agent"
 `
 	stopScript = `#!/bin/sh
-id=$2
-exec '%[1]s' play stop-mission '%[2]s/wired.json' "$id"
+exec '%[1]s' play "$1" '%[2]s/wired.json' "$2"
 `
 )
 

@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/units"
+	"example.com/AutoAgentProject/core/usererr"
 )
 
 // mend puts back and starts what is missing.
@@ -62,11 +65,19 @@ func (e *Engine) mend(ctx context.Context, b *bus, f fact, a act) error {
 }
 
 // putBack writes units that are missing or of another version. They are like the mission's others.
-func (e *Engine) putBack(ctx context.Context, f fact, names []string) (err error) {
+func (e *Engine) putBack(ctx context.Context, f fact, names []string) error {
 	rendered, err := units.Render(*f.m, e.like(f))
 	if err != nil {
 		return err
 	}
+	some := slices.DeleteFunc(slices.Clone(rendered), func(u units.File) bool { return !slices.Contains(names, u.Name) })
+	_, err = e.place(ctx, some, rendered)
+	return err
+}
+
+// place writes units that are missing or say something else, and lets systemd look at them all. If that does not
+// succeed, the folder is as it was.
+func (e *Engine) place(ctx context.Context, some, all []units.File) (changed bool, err error) {
 	var undo []func() error
 	defer func() {
 		for _, u := range undo {
@@ -75,28 +86,33 @@ func (e *Engine) putBack(ctx context.Context, f fact, names []string) (err error
 			}
 		}
 	}()
-	for _, u := range rendered {
-		if !slices.Contains(names, u.Name) {
-			continue
-		}
+	for _, u := range some {
 		path := filepath.Join(e.Settings.UnitDir, u.Name)
-		if _, here := f.files[u.Name]; !here {
-			if err := files.Publish(path, u.Text, 0o644); err != nil {
-				return unwritable(err, e.Settings.UnitDir)
-			}
-			undo = append(undo, func() error { return files.Remove(path) })
-			continue
-		}
 		old, err := e.unit(u.Name)
-		if err == nil && !bytes.Equal(old, u.Text) {
-			err = files.Replace(path, u.Text, 0o644)
-			undo = append(undo, func() error { return files.Replace(path, old, 0o644) })
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err = files.Publish(path, u.Text, 0o644); err == nil {
+				undo = append(undo, func() error { return files.Remove(path) })
+			}
+		case err == nil && bytes.Equal(old, u.Text):
+			continue
+		case err == nil && !strings.HasPrefix(string(old), units.Header):
+			err = usererr.New(usererr.Conflict, "look at it and take it away", "%s is there already and is not of this program", path)
+			return false, err
+		case err == nil:
+			if err = files.Replace(path, u.Text, 0o644); err == nil {
+				undo = append(undo, func() error { return files.Replace(path, old, 0o644) })
+			}
 		}
 		if err != nil {
-			return unwritable(err, e.Settings.UnitDir)
+			return false, unwritable(err, e.Settings.UnitDir)
 		}
+		changed = true
 	}
-	return e.verify(ctx, rendered)
+	if !changed {
+		return false, nil
+	}
+	return true, e.verify(ctx, all)
 }
 
 // like are the settings with which the mission's units were rendered, as far as they tell.

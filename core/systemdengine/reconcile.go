@@ -10,10 +10,8 @@ import (
 	"example.com/AutoAgentProject/core/store"
 )
 
-const (
-	peek    = 6 * time.Second // for the manager's answers while Reconcile looks
-	actTime = 3 * time.Minute // for what is done about one mission
-)
+// actTime is for what is done about one mission.
+const actTime = 3 * time.Minute
 
 // Outcome is what came of one repair.
 type Outcome string
@@ -60,7 +58,7 @@ type round struct {
 // decides (see decide), looks again at each mission that something is to be done about, and does it. An error means that
 // it was cut off; everything else stands in the report.
 func (e *Engine) Reconcile(ctx context.Context) (Report, error) {
-	r := &round{e: e, b: &bus{e: e, patience: peek}, roots: map[store.Root]*Engine{e.Root: e}}
+	r := &round{e: e, b: &bus{e: e, patience: glance}, roots: map[store.Root]*Engine{e.Root: e}}
 	defer r.b.close()
 	t, err := e.table(ctx, r.b)
 	if err != nil {
