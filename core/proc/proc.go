@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,6 +108,24 @@ func ReadStat(pid int) (Stat, error) {
 	parent, err1 := strconv.Atoi(string(f[1]))
 	start, err2 := strconv.ParseUint(string(f[19]), 10, 64)
 	return Stat{State: f[0][0], Parent: parent, Start: start}, errors.Join(err1, err2)
+}
+
+// BelongsTo says whether all user ids of a process are uid. A process that is gone is nobody's.
+func BelongsTo(pid, uid int) (bool, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if Gone(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			f := strings.Fields(ids)
+			return len(f) == 4 && !slices.ContainsFunc(f, func(s string) bool { return s != strconv.Itoa(uid) }), nil
+		}
+	}
+	return false, fmt.Errorf("/proc/%d/status: unknown form", pid)
 }
 
 // Gone says whether an error of looking at a process means that it is not there.

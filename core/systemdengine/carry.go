@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/tick"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -175,9 +178,17 @@ func (e *Engine) endTicks(ctx context.Context, b *bus, s set) (string, error) {
 // endCells ends the cells that ticks noted, and returns how many runs were looked at.
 func (e *Engine) endCells(s set) (int, error) {
 	st := e.Root.Mission(s.id)
+	end := tick.EndCell
+	if e.Settings.Manager == units.System {
+		uid, err := userID(e.Settings.User)
+		if err != nil {
+			return 0, err
+		}
+		end = func(dir string) error { return tick.EndCellOf(dir, uid) }
+	}
 	n := 0
 	for _, a := range s.roster {
-		if err := tick.EndCell(st.Agent(a.Name)); err != nil {
+		if err := end(st.Agent(a.Name)); err != nil {
 			return n, err
 		}
 		runs, err := os.ReadDir(filepath.Join(st.Agent(a.Name), "runs"))
@@ -185,13 +196,25 @@ func (e *Engine) endCells(s set) (int, error) {
 			return n, err
 		}
 		for _, r := range runs {
-			if err := tick.EndCell(st.Run(a.Name, r.Name())); err != nil {
+			if err := end(st.Run(a.Name, r.Name())); err != nil {
 				return n, err
 			}
 			n++
 		}
 	}
 	return n, nil
+}
+
+// userID is the number of a user whom units name.
+func userID(name string) (int, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		u, err = user.LookupId(name)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find out whose cells may be ended: %w", err)
+	}
+	return strconv.Atoi(u.Uid)
 }
 
 // inside says whether this process is the stop's service.

@@ -181,6 +181,26 @@ func TestBeginEndsTheCell(t *testing.T) {
 	ok(t, EndCell(dir)) // again: it is gone
 }
 
+// TestEndCellOf: whoever may end more than an owner ends the owner's processes only, whatever the note says.
+func TestEndCellOf(t *testing.T) {
+	need(t, "bwrap")
+	dir := t.TempDir()
+	c, err := cell.Start(t.Context(), cell.Spec{Argv: []string{"sleep", "600"}, Env: []string{"PATH=/usr/bin:/bin"}, OnStart: noteCell(dir)})
+	ok(t, err)
+	ended := make(chan cell.Status, 1)
+	go func() { s, _ := c.Wait(); ended <- s }()
+	ok(t, EndCellOf(dir, os.Getuid()+1))
+	if alive, err := c.Identity().Alive(); !alive || err != nil {
+		t.Fatalf("another user's was ended: %v", err)
+	}
+	ok(t, EndCellOf(dir, os.Getuid()))
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the cell lives")
+	}
+}
+
 func TestEndCell(t *testing.T) {
 	dir := t.TempDir()
 	ok(t, EndCell(dir)) // none was started
