@@ -99,7 +99,7 @@ func TestDecide(t *testing.T) {
 			f.stop, f.ended = stopped, true
 			clear(f.files)
 			maps.DeleteFunc(f.units, func(n string, _ unitState) bool { return n != b+"manager.timer" })
-		}, "stop", ""},
+		}, "stop", "units of it were left"},
 		"ended":                  {func(f *fact) { f.stop, f.ended = stopped, true; f.bare() }, "", ""},
 		"not ended":              {func(f *fact) { f.stop = stopped; f.bare() }, "stop", "was not finished"},
 		"made, not handed over":  {func(f *fact) { f.handed, f.born = false, noon.Add(-time.Minute); f.bare() }, "", ""},
@@ -128,12 +128,25 @@ func TestDecide(t *testing.T) {
 			f.units[b+"manager.timer"] = unitState{active: "active", noNext: true}
 			f.turn(b+"manager.service", "activating")
 		}, "", ""},
-		"socket failed":                {func(f *fact) { f.turn(b+"manager.socket", "failed") }, "repair start=manager.socket", ""},
-		"socket failed while it ticks": {func(f *fact) { f.turn(b+"manager.socket", "failed"); f.turn(b+"manager.service", "activating") }, "", ""},
-		"stop's socket":                {func(f *fact) { f.turn(b+"stop.socket", "inactive") }, "repair start=stop.socket", ""},
-		"target":                       {func(f *fact) { f.turn("forge-autoagent-my.target", "inactive") }, "repair start=forge-autoagent-my.target", ""},
-		"not enabled":                  {func(f *fact) { f.disabled = true }, "repair", "after a reboot"},
-		"125":                          {func(f *fact) { f.units[b+"manager.service"] = unitState{active: "failed", exit: 125} }, "silence manager", "manager says that it must not be started again (exit status 125)"},
+		"socket failed":                 {func(f *fact) { f.turn(b+"manager.socket", "failed") }, "repair start=manager.socket", ""},
+		"socket failed while it ticks":  {func(f *fact) { f.turn(b+"manager.socket", "failed"); f.turn(b+"manager.service", "activating") }, "", ""},
+		"stop's socket":                 {func(f *fact) { f.turn(b+"stop.socket", "inactive") }, "repair start=stop.socket", ""},
+		"target":                        {func(f *fact) { f.turn("forge-autoagent-my.target", "inactive") }, "repair start=forge-autoagent-my.target", ""},
+		"stop's socket, while it stops": {func(f *fact) { f.turn(b+"stop.socket", "inactive"); f.turn(b+"stop.service", "activating") }, "", ""},
+		"gone, and one unit failed": {func(f *fact) {
+			f.gone, f.m = true, nil
+			f.bare()
+			f.units[b+"manager.service"] = unitState{active: "failed"}
+		}, "end", ""},
+		"gone, and one unit settled": {func(f *fact) {
+			f.gone, f.m = true, nil
+			f.bare()
+			f.units[b+"manager.service"] = unitState{active: "inactive"}
+		}, "", ""},
+		"another engine's, stopped, with units": {func(f *fact) { f.foreign, f.stop = true, stopped }, "stop", ""},
+		"units of another root, being stopped":  {func(f *fact) { f.refused, f.stop = "they are another's", stopped; f.bare() }, "", ""},
+		"not enabled":                           {func(f *fact) { f.disabled = true }, "repair", "after a reboot"},
+		"125":                                   {func(f *fact) { f.units[b+"manager.service"] = unitState{active: "failed", exit: 125} }, "silence manager", "manager says that it must not be started again (exit status 125)"},
 		"125, silent already": {func(f *fact) {
 			f.units[b+"manager.service"] = unitState{active: "failed", exit: 125}
 			f.turn(b+"manager.timer", "inactive")
@@ -163,6 +176,9 @@ func TestDecide(t *testing.T) {
 			if len(acts) > 0 && !strings.Contains(acts[0].text, c.says) {
 				t.Errorf("says %q", acts[0].text)
 			}
+			if name == "timer dead, tick lives" && strings.Contains(acts[0].text, "no tick of it lived") {
+				t.Errorf("says %q", acts[0].text)
+			}
 		})
 	}
 }
@@ -187,6 +203,7 @@ func TestManyDead(t *testing.T) {
 		"held, and again":                       {[]change{gone, gone, half, well}, []string{"m0", "m1", "m2"}, "end end give up"},
 		"held, and one more":                    {[]change{gone, gone, half, gone}, []string{"m0", "m1", "m2"}, "hold hold hold hold"},
 		"held, and fewer":                       {[]change{gone, well, gone, gone}, []string{"m0", "m1", "m2", "m3"}, "end end end"},
+		"one that ended is none of four":        {[]change{gone, gone, gone, over}, nil, "end end end"},
 		"those that ended do not count":         {[]change{gone, gone, over, over, over}, nil, "end end"},
 		"a reboot without units":                {[]change{lost, lost, lost, lost}, nil, "repair repair repair repair"},
 		"one is put back while others are held": {[]change{gone, gone, gone, lost}, nil, "hold hold hold repair"},
@@ -241,6 +258,17 @@ func TestWhoseName(t *testing.T) {
 	b.stop, b.ended = &mission.Stop{}, true
 	b.bare()
 	if got := short(decide([]fact{a, b}, noon, nil)); got != "my repair" {
+		t.Error(got)
+	}
+	b = healthy(t, "my-site")
+	b.files["forge-autoagent-my-site-manager.service"] = unitFile{ours: true, id: "my-site", root: "/r", version: units.Version + 1}
+	if got := short(decide([]fact{a, b}, noon, nil)); got != "my refuse, my-site repair" {
+		t.Error(got)
+	}
+	a.refused = "its agent's units are another's"
+	b = healthy(t, "my-site")
+	delete(b.files, "forge-autoagent-my-site-manager.service")
+	if got := short(decide([]fact{a, b}, noon, nil)); got != "my refuse, my-site repair" {
 		t.Error(got)
 	}
 	// the same id below two roots
