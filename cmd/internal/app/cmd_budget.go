@@ -13,10 +13,12 @@ import (
 
 func (c *cli) budgetCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "budget",
-		Short: "Show or raise what a mission may spend",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "budget",
+		Short:   "Show or raise what a mission may spend",
+		Long:    "Show what a mission may spend, how that came about and what is left, or add to it.",
+		Example: "  AutoAgentProject budget show my-site",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:               "show <id>",

@@ -73,7 +73,11 @@ func (c *cli) resume(ctx context.Context, root store.Root, st *store.Store, m mi
 	if m.Engine == supervisor.Name {
 		return c.tickToTheEnd(ctx, root, m)
 	}
-	if _, err := e.Start(ctx, m.ID); err != nil {
+	_, err = e.Start(ctx, m.ID)
+	if l, lerr := e.Live(ctx, m.ID); err != nil && lerr == nil && l.Ticking {
+		err = nil // reconcile looked in the moment in between and was faster
+	}
+	if err != nil {
 		// Halted again, for the same reason: a live mission that nobody ticks would be worse.
 		if byRoot {
 			return errors.Join(err, c.letOwnerWrite(ctx, root, writeTombstone, m.ID, *stop))
@@ -138,10 +142,12 @@ func lift(ctx context.Context, st *store.Store, stop mission.Stop) error {
 
 func (c *cli) hoursCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "hours",
-		Short: "Give a mission more time",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "hours",
+		Short:   "Add to the time of a mission",
+		Long:    "Add to the time of a mission.",
+		Example: "  AutoAgentProject hours add my-site 1.5",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:               "add <id> <hours>",

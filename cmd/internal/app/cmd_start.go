@@ -186,16 +186,33 @@ func (c *cli) hand(ctx context.Context, d *draft) error {
 		if err != nil {
 			return err
 		}
-		_, err = e.Start(ctx, d.mission.ID)
-		return err
+		if _, err := e.Start(ctx, d.mission.ID); err != nil {
+			return err
+		}
+		if s, ok := e.(*systemdengine.Engine); ok {
+			c.installHost(ctx, s)
+		}
+		return nil
 	}()
-	if err != nil {
-		st := d.root.Mission(d.mission.ID)
-		tick.Sweep(st.Dir())
-		tick.Sweep(st.Work())
-		tick.Sweep(st.Logs())
+	if err == nil {
+		// From now on reconcile puts the units back if they are lost; without this it takes the start for cut off.
+		if err := d.root.Mission(d.mission.ID).Save(store.Handed, map[string]time.Time{"at": time.Now().UTC()}); err != nil {
+			c.progress("warning: that it was started could not be written down: %v", err)
+		}
+		return nil
 	}
+	st := d.root.Mission(d.mission.ID)
+	tick.Sweep(st.Dir())
+	tick.Sweep(st.Work())
+	tick.Sweep(st.Logs())
 	return err
+}
+
+// installHost puts the units of the host in place. A mission does without them, so that it is told and no more.
+func (c *cli) installHost(ctx context.Context, e *systemdengine.Engine) {
+	if err := e.EnsureHost(ctx); err != nil {
+		c.progress("warning: the hourly reconcile is not in place: %v", err)
+	}
 }
 
 // waitForEnd shows what happens until the stop of a mission that systemd ticks is proven. Who ends it here aborts it.

@@ -218,7 +218,9 @@ func (c *cli) answerOwner(ctx context.Context, owner *os.File, u *user.User) err
 		if e.Settings.User != u.Username {
 			return usererr.New(usererr.Conflict, "name another folder in --root", "%s belongs to %s, not to %s", root, e.Settings.User, u.Username)
 		}
-		_, err = e.Start(ctx, req.ID)
+		if _, err = e.Start(ctx, req.ID); err == nil {
+			c.installHost(ctx, e)
+		}
 		return err
 	}()
 	answer := handAnswer{}
