@@ -110,7 +110,7 @@ func (g Guard) said() (Said, error) {
 		return said, nil
 	}
 	if err != nil {
-		g.Log.Warn("quota.json", "err", err)
+		g.Log.Warn("quota.json cannot be read and is set aside", "err", err)
 		_, err := files.SetAside(filepath.Join(g.Store.Dir(), "quota.json"), g.Now())
 		return Said{}, err
 	}

@@ -72,7 +72,7 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 
 func (m Manager) phase(ctx context.Context, phase string) {
 	if err := m.Store.SetPhase(ctx, phase, m.Now()); err != nil {
-		m.Log.Warn("phase", "err", err)
+		m.Log.Warn("the mission's phase could not be written", "err", err)
 	}
 }
 

@@ -233,7 +233,7 @@ func (l *loop) run(ctx context.Context) {
 		}
 		if ctx.Err() != nil {
 			if _, err := l.st.Stop(mission.Stop{Cause: mission.Aborted, Reason: "stopped at the terminal", By: "person", At: time.Now()}); err != nil {
-				l.s.Log.Error("tombstone", "err", err)
+				l.s.Log.Error("the tombstone cannot be written or read", "err", err)
 				return
 			}
 			continue
@@ -305,14 +305,14 @@ func (l *loop) end(e end) {
 func (l *loop) failed(x *agent, how string) {
 	x.failures++
 	x.due = time.Now().Add(pauseAfter(x.failures))
-	l.s.Log.Warn("tick", "agent", x.Name, "how", how)
+	l.s.Log.Warn("a tick of "+x.Name+" "+how, "agent", x.Name)
 	ev := journal.Event{At: time.Now(), Kind: journal.Repaired, Agent: x.Name, Text: fmt.Sprintf("a tick of %s %s", x.Name, how)}
 	if x.failures == 5 {
 		ev.Level, ev.Incident = journal.Blocker, fmt.Sprintf("ticks-%s-%d", x.Name, ev.At.Unix())
 		ev.Text = fmt.Sprintf("five ticks of %s in a row went wrong, the last one %s", x.Name, how)
 	}
 	if err := l.st.Journal().Add(ev); err != nil {
-		l.s.Log.Warn("journal", "err", err)
+		l.s.Log.Warn("an event could not be written down", "err", err)
 	}
 }
 

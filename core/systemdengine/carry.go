@@ -83,7 +83,7 @@ func (e *Engine) end(ctx context.Context, b *bus, s set, m *mission.Mission, sto
 			return // there is no folder for it
 		}
 		if err := e.save(ctx, s.id, rec); err != nil {
-			e.log().Warn("record of the stop", "step", name, "err", err)
+			e.log().Warn("the record of the stop could not be written", "after", name, "err", err)
 		}
 	}
 	if err := b.must(ctx, s, s.of(".timer", ".socket")...); err != nil {
@@ -166,7 +166,7 @@ func (e *Engine) endTicks(ctx context.Context, b *bus, s set) (string, error) {
 			return c.KillUnitWithTarget(ctx, name, dbus.All, int32(unix.SIGKILL))
 		})
 		if err != nil && !unloaded(err) && errorName(err) != "org.freedesktop.systemd1.NoSuchProcess" {
-			e.log().Warn("kill what is left of a tick", "unit", name, "err", err) // the group comes next, and the proof
+			e.log().Warn("what is left of a tick could not be killed through systemd", "of", name, "err", err) // the group comes next, and the proof
 		}
 	}
 	if len(left) > 0 {

@@ -34,7 +34,7 @@ func (t *Tick) Hold(key string) (Hold, error) {
 		return h, nil
 	}
 	if err != nil { // worth no halt: at worst a finished run is done again, and its spend is counted
-		t.Log.Warn("hold", "err", err)
+		t.Log.Warn("hold.json cannot be read and is set aside", "err", err)
 		_, err := files.SetAside(filepath.Join(t.Store.Dir(), t.holdName()), t.Now())
 		return h, err
 	}

@@ -81,7 +81,7 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	}
 	last := ""
 	job.Event = func(e runner.Event) {
-		t.Log.Info(e.Text, "event", "run_"+e.Kind, "step", a.Step, "run", run)
+		t.Log.Info(say(t.Agent.Name, e), "event", "run_"+e.Kind, "step", a.Step, "run", run)
 		if (e.Kind == "tool" || e.Kind == "text") && e.Text != last {
 			last = e.Text
 			t.Line(ctx, "working", a.Step, run, "%s: %s", t.doing(a.Step), e.Text)
@@ -312,7 +312,7 @@ func (t *Tick) cleanUp(ctx context.Context) error {
 		}
 		res, _, err := t.Result(r.ID)
 		if err != nil {
-			t.Log.Warn("result of a dead run", "run", r.ID, "err", err)
+			t.Log.Warn("the result of a run whose tick had died cannot be read", "run", r.ID, "err", err)
 		}
 		if err := t.endCell(r.ID); err != nil {
 			return err

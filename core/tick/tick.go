@@ -84,7 +84,7 @@ func (t *Tick) Begin(ctx context.Context) (Outcome, func(), error) {
 			unlock()
 			return Idle, nil, err
 		}
-		t.Log.Warn("record of the tick", "err", err)
+		t.Log.Warn("the record of this tick could not be written", "err", err)
 	}
 	t.ledger = t.Store.Ledger()
 	if r := t.Agent.Role; r == mission.Manager || r == mission.Specialist { // only they have runs
@@ -160,7 +160,7 @@ func (t *Tick) Paused(ctx context.Context) ([]mission.Pause, error) {
 func (t *Tick) Line(ctx context.Context, doing, step, run, format string, args ...any) {
 	l := store.Line{Text: fmt.Sprintf(format, args...), Doing: doing, Step: step, Run: run}
 	if err := t.Store.SetLine(ctx, t.Agent.Name, l, "", t.Now()); err != nil {
-		t.Log.Warn("status line", "err", err)
+		t.Log.Warn("the status line could not be written", "run", run, "err", err)
 	}
 }
 
@@ -171,7 +171,7 @@ func (t *Tick) Event(e journal.Event) {
 		e.Agent = t.Agent.Name
 	}
 	if err := t.Store.Journal().Add(e); err != nil {
-		t.Log.Warn("journal", "err", err)
+		t.Log.Warn("an event could not be written down", "event", e.Kind, "run", e.Run, "err", err)
 	}
 	t.Log.Info(e.Text, "event", e.Kind, "step", e.Step, "run", e.Run)
 	if e.Level != journal.Routine && e.Level != "" {
@@ -183,7 +183,7 @@ func (t *Tick) Event(e journal.Event) {
 func (t *Tick) Wake(agents ...string) {
 	for _, a := range agents {
 		if err := wake.Send(t.Store.Socket(a)); err != nil {
-			t.Log.Warn("wake-up", "agent", a, "err", err)
+			t.Log.Warn("an agent could not be woken", "which", a, "err", err)
 		}
 	}
 }
