@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"example.com/AutoAgentProject/core/logline"
 	"example.com/AutoAgentProject/core/supervisor"
 	"example.com/AutoAgentProject/core/usererr"
 )
@@ -92,6 +93,8 @@ type cli struct {
 	env      Env
 	rootFlag string
 	json     bool
+	// inJournal is where errors go when stderr is the journal; nil: stderr.
+	inJournal *logline.Handler
 	// movedHome says that --run-as changed the home folder, and with it the default of --root.
 	movedHome bool
 	// handOver says that root waits to put the units of the mission in place that this process starts as the owner.
@@ -176,6 +179,10 @@ func (c *cli) fail(err error) int {
 		hint = u.Hint
 	}
 	if errors.Is(err, errQuiet) {
+		return int(code)
+	}
+	if c.inJournal != nil {
+		failInJournal(c.inJournal, err)
 		return int(code)
 	}
 	if c.json || asksForJSON(c.env.Args) {

@@ -283,7 +283,7 @@ func (c *cli) describe(d *draft) {
 	at := c.rootHint(d.root)
 	row("watch", "AutoAgentProject status %s%s · AutoAgentProject logs %s%s -f", m.ID, at, m.ID, at)
 	if m.Engine == systemdengine.Name {
-		row("journal", "journalctl --user MISSION=%s -f", m.ID)
+		row("journal", "%s -f", strings.Join(journalCommand(m.Manager, m.ID), " "))
 		row("stop", "AutoAgentProject abort %s%s", m.ID, at)
 		return
 	}

@@ -14,10 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"gopkg.in/natefinch/lumberjack.v2"
-
 	"example.com/AutoAgentProject/bridge"
 	"example.com/AutoAgentProject/core/guard"
+	"example.com/AutoAgentProject/core/logline"
 	"example.com/AutoAgentProject/core/manager"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/reporter"
@@ -77,15 +76,21 @@ func tickOnce(ctx context.Context, role mission.Role, env Env) error {
 	}
 	drainWake(env.Getenv)
 	st := store.Root(*root).Mission(*id)
-	err := tickAgent(ctx, role, st, *name, env)
+	who := []slog.Attr{slog.String(logline.Mission, *id), slog.String(logline.Agent, *name), slog.String(logline.Tick, tick.NewID(time.Now()))}
+	stderr := logline.Stderr(env.Stderr, "autoagent-"+string(role)).WithAttrs(who)
+	err := tickAgent(ctx, role, st, *name, env, who, stderr)
 	if usererr.CodeOf(err) == usererr.Unreadable { // what decides about money and work is damaged: nothing goes on
 		_, serr := st.Stop(mission.Stop{Cause: mission.Damage, Reason: err.Error(), By: *name, At: time.Now()})
 		err = errors.Join(err, serr)
 	}
+	if h, ok := stderr.(*logline.Handler); ok && err != nil {
+		failInJournal(h, err)
+		return quiet(usererr.CodeOf(err))
+	}
 	return err
 }
 
-func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name string, env Env) error {
+func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name string, env Env, who []slog.Attr, stderr slog.Handler) error {
 	m, err := st.Mission()
 	if errors.Is(err, store.ErrNoMission) {
 		err = usererr.New(usererr.DoNotRetry, "", "there is no mission %s: its units go away", st.ID())
@@ -101,8 +106,10 @@ func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name str
 	if err := owned(st.Dir()); err != nil {
 		return err
 	}
-	log, done := tickLog(st, a, env)
-	defer done()
+	file := logFile(st.AgentLog(a.Name))
+	defer file.Close()
+	toFile := slog.NewTextHandler(file, nil).WithAttrs(who)
+	log := slog.New(slog.NewMultiHandler(toFile, stderr))
 	t, err := newTick(st, m, a, log)
 	if err != nil {
 		return err
@@ -111,7 +118,7 @@ func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name str
 		defer func() {
 			if stop, err := st.Stopped(); err == nil && stop != nil {
 				if err := askForStop(m, env.Getenv); err != nil {
-					log.Warn("ask for the stop", "err", err)
+					log.Warn("the stop could not be asked for", "err", err)
 				}
 			}
 		}()
@@ -130,29 +137,13 @@ func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name str
 		t.Wake(a.Name)
 	}
 	if err != nil {
-		log.Error("tick", "err", err)
+		slog.New(toFile).Error("the tick ended badly", "err", err) // stderr is told by whoever ends the process
 		return err
 	}
 	if out == tick.Later {
 		return quiet(usererr.Later)
 	}
 	return nil
-}
-
-// tickLog writes to the agent's log file, which rotates, and to stderr, without the time where the journal adds its own.
-func tickLog(st *store.Store, a mission.Agent, env Env) (*slog.Logger, func()) {
-	file := &lumberjack.Logger{Filename: st.AgentLog(a.Name), MaxSize: 10, MaxBackups: 5}
-	opts := &slog.HandlerOptions{}
-	if env.Getenv("JOURNAL_STREAM") != "" {
-		opts.ReplaceAttr = func(groups []string, at slog.Attr) slog.Attr {
-			if len(groups) == 0 && at.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return at
-		}
-	}
-	log := slog.New(slog.NewMultiHandler(slog.NewTextHandler(file, nil), slog.NewTextHandler(env.Stderr, opts)))
-	return log.With("mission", st.ID(), "agent", a.Name), func() { file.Close() }
 }
 
 // BridgeMain is the main of autoagent-bridge, the dashboard.
