@@ -8,22 +8,28 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/systemdengine"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
 func (c *cli) logsCommand() *cobra.Command {
-	follow := false
+	follow, inJournal := false, false
 	cmd := &cobra.Command{
-		Use:     "logs <id> [agent]",
-		Short:   "Show what happened in a mission",
-		Long:    "Show a mission's events, or the log of one agent's ticks.",
-		Example: "  AutoAgentProject logs my-site -f\n  AutoAgentProject logs my-site codebuilder-1",
+		Use:   "logs <id> [agent]",
+		Short: "Show what happened in a mission",
+		Long: "Show a mission's events, or the log of one agent's ticks, from its file. With --journal, show what the ticks wrote to\n" +
+			"the journal of systemd: the same lines of all agents in one order, with the mission's stop.",
+		Example: "  AutoAgentProject logs my-site -f\n  AutoAgentProject logs my-site codebuilder-1\n  AutoAgentProject logs my-site --journal -f",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
 				return usererr.New(usererr.Usage, "see AutoAgentProject logs --help", "logs takes the mission's id and perhaps an agent")
@@ -36,15 +42,23 @@ func (c *cli) logsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(args) == 1 {
-				return c.events(cmd.Context(), st, follow)
+			agent := ""
+			if len(args) == 2 {
+				agent = args[1]
+				if _, ok := m.Agent(agent); !ok {
+					return usererr.New(usererr.NotFound, "AutoAgentProject status "+m.ID+" shows the agents", "mission %s has no agent %q", m.ID, agent)
+				}
 			}
-			if _, ok := m.Agent(args[1]); !ok {
-				return usererr.New(usererr.NotFound, "AutoAgentProject status "+m.ID+" shows the agents", "mission %s has no agent %q", m.ID, args[1])
+			switch {
+			case inJournal:
+				return c.journal(cmd.Context(), st, m, agent, follow)
+			case agent != "":
+				return c.tail(cmd.Context(), st, st.AgentLog(agent), follow)
 			}
-			return c.tail(cmd.Context(), st, st.AgentLog(args[1]), follow)
+			return c.events(cmd.Context(), st, follow)
 		},
 	}
+	cmd.Flags().BoolVar(&inJournal, "journal", false, "let journalctl show the ticks' lines; for missions that systemd ticks")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the mission ends")
 	return cmd
 }
@@ -73,13 +87,51 @@ func (c *cli) events(ctx context.Context, st *store.Store, follow bool) error {
 			}
 			c.say("%s", text)
 		}
-		if !follow || over {
+		if !follow || over || !pause(ctx) {
 			return nil
 		}
-		if err := pause(ctx); err != nil {
-			return err
-		}
 	}
+}
+
+// journal lets journalctl show a mission's lines in the journal.
+func (c *cli) journal(ctx context.Context, st *store.Store, m mission.Mission, agent string, follow bool) error {
+	if m.Engine != systemdengine.Name {
+		return usererr.New(usererr.Usage, "AutoAgentProject logs "+m.ID+" AGENT shows the log of an agent", "mission %s is ticked by %s, which writes nothing to the journal", m.ID, m.Engine)
+	}
+	manager := m.Manager
+	if os.Geteuid() == 0 { // sees everybody's journal, and --user would be root's own
+		manager = string(units.System)
+	}
+	argv := append(journalCommand(manager, m.ID), "--no-pager")
+	if agent != "" {
+		argv = append(argv, "AGENT="+agent)
+	}
+	if c.json {
+		argv = append(argv, "--output=json", "--all")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if follow && !stopped(st) {
+		argv = append(argv, "--follow", "--lines=all")
+		go func() {
+			for !stopped(st) && pause(ctx) {
+			}
+			pause(ctx) // for the last lines
+			cancel()
+		}()
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, c.env.Stdout, c.env.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return usererr.New(usererr.Environment, "AutoAgentProject logs "+m.ID+" AGENT shows the log of an agent", "journalctl is not installed")
+	case err != nil && ctx.Err() == nil: // it said itself why
+		return quiet(usererr.Failed)
+	}
+	return nil
 }
 
 // tail prints a log file, and with follow what is added to it, over its rotation, until the mission ends.
@@ -103,16 +155,16 @@ func (c *cli) tail(ctx context.Context, st *store.Store, path string, follow boo
 				return err
 			}
 			if rotated(f, path) {
+				if err := c.copyLines(f); err != nil { // what came between the last look and the rotation
+					return err
+				}
 				f.Close()
 				f = nil
 				continue
 			}
 		}
-		if !follow || over {
+		if !follow || over || !pause(ctx) {
 			return nil
-		}
-		if err := pause(ctx); err != nil {
-			return err
 		}
 	}
 }
@@ -150,11 +202,12 @@ func stopped(st *store.Store) bool {
 	return st.Load("stopping.json", &rec) == nil && rec.Done
 }
 
-func pause(ctx context.Context) error {
+// pause waits a moment before the next look. It says false if the person does not want to go on.
+func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
-		return quiet(usererr.OK)
+		return false
 	case <-time.After(200 * time.Millisecond):
-		return nil
+		return true
 	}
 }
