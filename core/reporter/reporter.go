@@ -97,7 +97,7 @@ func (r Reporter) Once(ctx context.Context) (tick.Outcome, error) {
 		if err != nil {
 			return tick.Idle, err
 		}
-		r.Log.Info("there is a message to the person: "+e.Text, "event", "told", "run", e.Run, "file", id)
+		r.Log.Info("there is a message to the person: "+e.Text, "event", "told", "file", id)
 	}
 	cur.Offset = next
 	if err := r.Store.Save("notify/cursor.json", cur); err != nil {
