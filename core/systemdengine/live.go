@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
@@ -81,22 +82,34 @@ func (b *bus) next(ctx context.Context, timer string) (time.Time, error) {
 
 // Answers says whether a manager is there to tick missions.
 func (e *Engine) Answers(ctx context.Context, manager units.Manager) error {
+	_, err := e.Version(ctx, manager)
+	return err
+}
+
+// booted is there where systemd is the first process: sd_booted(3).
+const booted = "/run/systemd/system"
+
+// Version is what a manager that is there calls its version.
+func (e *Engine) Version(ctx context.Context, manager units.Manager) (version string, err error) {
+	if _, err := os.Stat(booted); errors.Is(err, fs.ErrNotExist) && e.Connect == nil { // nothing to wait for
+		return "", usererr.New(usererr.Environment, "--engine embedded does without systemd", "systemd does not run this machine")
+	}
 	other := *e
 	other.Settings.Manager = manager
 	b := &bus{e: &other, patience: glance}
 	defer b.close()
-	err := b.do(ctx, "ask for its version", func(_ context.Context, c *dbus.Conn) error {
-		_, err := c.GetManagerProperty("Version")
+	err = b.do(ctx, "ask for its version", func(_ context.Context, c *dbus.Conn) error {
+		version, err = c.GetManagerProperty("Version")
 		return err
 	})
 	if err == nil {
-		return nil
+		return strings.Trim(version, `"`), nil
 	}
 	hint := "--engine embedded does without systemd"
 	if manager == units.User {
 		hint = "log in as this user (not by su or sudo), or run loginctl enable-linger and set XDG_RUNTIME_DIR=/run/user/$(id -u); " + hint
 	}
-	return usererr.Wrap(err, usererr.Environment, hint, "systemd's %s manager does not answer", manager)
+	return "", usererr.Wrap(err, usererr.Environment, hint, "systemd's %s manager does not answer", manager)
 }
 
 // Lingers says whether the user manager of whoever runs this goes on when that user logs out.
