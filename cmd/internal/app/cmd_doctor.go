@@ -2,59 +2,41 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
-	"example.com/AutoAgentProject/core/cell"
-	"example.com/AutoAgentProject/core/git"
 	"example.com/AutoAgentProject/core/login"
-	"example.com/AutoAgentProject/core/mission"
-	"example.com/AutoAgentProject/core/units"
+	"example.com/AutoAgentProject/core/preflight"
+	"example.com/AutoAgentProject/core/systemdengine"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
-// finding is one line of doctor.
-type finding struct {
-	Name   string `json:"name"`
-	State  string `json:"state"` // ok, warn, fail
-	Text   string `json:"text"`
-	Remedy string `json:"remedy,omitempty"`
-}
-
 func (c *cli) doctorCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "doctor",
-		Short:   "Check what missions need on this machine",
-		Long:    "Check programs, walls, login, root and disk. Nothing paid is tried and nothing is changed.",
+		Use:   "doctor",
+		Short: "Check what missions need on this machine",
+		Long: "Check programs and their versions, walls, login, root, disk, memory, clock and systemd, and say what to do about what\n" +
+			"is missing. Nothing paid is tried and nothing is changed.",
 		Example: "  AutoAgentProject doctor --json",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list := c.examine(cmd.Context())
-			failed := 0
-			for _, f := range list {
-				if f.State == "fail" {
-					failed++
-				}
-			}
 			if c.json {
 				if err := c.printJSON(list); err != nil {
 					return err
 				}
 			} else {
 				for _, f := range list {
-					c.say("%s  %-9s %s", c.colour(map[string]string{"ok": "32", "warn": "33", "fail": "31"}[f.State], fmt.Sprintf("%-4s", f.State)), f.Name, f.Text)
-					if f.Remedy != "" && f.State != "ok" {
+					c.say("%s  %-9s %s", c.colour(map[preflight.State]string{preflight.OK: "32", preflight.Warn: "33", preflight.Fail: "31"}[f.State], fmt.Sprintf("%-4s", f.State)), f.Name, f.Text)
+					if f.Remedy != "" && f.State != preflight.OK {
 						c.say("      %-9s %s", "", "remedy: "+f.Remedy)
 					}
 				}
 			}
-			if failed > 0 {
+			if slices.ContainsFunc(list, func(f preflight.Finding) bool { return f.State == preflight.Fail }) {
 				return quiet(usererr.Environment)
 			}
 			return nil
@@ -69,90 +51,28 @@ func configSentence(path string) string {
 	return path
 }
 
-// examine makes all findings; none stops the others.
-func (c *cli) examine(ctx context.Context) []finding {
-	var list []finding
-	add := func(name, ok string, err error) {
-		f := finding{Name: name, State: "ok", Text: ok}
+// examine makes all findings.
+func (c *cli) examine(ctx context.Context) []preflight.Finding {
+	cfg, cerr := c.config()
+	root, rerr := c.store()
+	m := c.machineOf(string(root), cfg)
+	m.Config = func() (string, error) { return configSentence(c.configPath()), cerr }
+	m.Login = func() (login.File, error) {
+		path, err := c.credentials()
 		if err != nil {
-			f.State, f.Text = "fail", clean(err.Error())
-			var u *usererr.Error
-			if errors.As(err, &u) {
-				f.Remedy = u.Hint
-			}
+			return login.File{}, err
 		}
-		list = append(list, f)
+		return login.Read(path)
 	}
-	warn := func(name, text, remedy string) {
-		list = append(list, finding{name, "warn", text, remedy})
-	}
-	v, err := git.Check(ctx)
-	add("git", v, err)
-	rep, err := cell.Check(ctx)
-	add("walls", wallsSentence(rep), err)
-	if err == nil {
-		add("bounds", strings.Join(rep.Bounds, ", "), nil)
-	}
-	if err == nil && rep.Walls.Landlock == 0 {
-		warn("landlock", "this kernel has no Landlock: mounts and the system call filter hold alone", "a kernel of 5.19 or newer")
-	}
-	cfg, err := c.config()
-	add("config", configSentence(c.configPath()), err)
-	program, err := c.program(cfg)
-	if err == nil {
-		v, err = newRunner(program, cellPath(c.env.Getenv("PATH")), cell.Launcher{}).Check(ctx)
-		v += " at " + program
-	}
-	add("claude", v, err)
-	for _, r := range []mission.Role{mission.Manager, mission.Specialist, mission.Reporter, mission.Quota} {
-		if _, err := roleProgram(r); err != nil {
-			add("programs", "", err)
-		}
-	}
-	path, err := c.credentials()
-	if err == nil {
-		var f login.File
-		if f, err = login.Read(path); err == nil {
-			v = payer(f, false)
-		}
-	}
-	add("login", v, err)
-	root, err := c.store()
-	if err == nil {
-		err = writable(string(root))
-	}
-	add("root", string(root), err)
-	if err == nil {
-		var fs unix.Statfs_t
-		if unix.Statfs(existing(string(root)), &fs) == nil {
-			free := int64(fs.Bavail) * fs.Bsize
-			if free < 2<<30 {
-				warn("disk", fmt.Sprintf("%d MB are free", free>>20), "free some space: clones, builds and transcripts need it")
-			} else {
-				add("disk", fmt.Sprintf("%d GB are free", free>>30), nil)
-			}
-		}
-	}
-	if y := time.Now().Year(); y < 2026 {
-		warn("clock", fmt.Sprintf("the clock says it is %d", y), "set the clock: limits and prices go by it")
-	} else {
-		add("clock", time.Now().UTC().Format(time.RFC3339), nil)
-	}
-	if os.Geteuid() != 0 { // without it missions are ticked in the foreground
-		e, err := c.newSystemd(root, units.User, discard())
-		if err == nil {
-			if err = e.Answers(ctx, units.User); err == nil {
-				err = e.Lingers()
-			}
-		}
-		if u, ok := errors.AsType[*usererr.Error](err); ok {
-			warn("systemd", clean(u.Sentence), u.Hint)
-		} else {
-			add("systemd", "your user manager can tick missions (--engine systemd)", err)
-		}
-	}
-	if os.Geteuid() == 0 {
-		warn("user", "this is root", "start missions with --run-as USER")
+	m.Payer = func(f login.File) string { return payer(f, false) }
+	m.Place = func() error { return rerr }
+	m.Writable = writable
+	m.Manager = ownManager()
+	e := &systemdengine.Engine{Root: root}
+	m.Systemd, m.Lingers = e.Version, e.Lingers
+	list := preflight.All(ctx, m).Findings
+	for i, f := range list {
+		list[i].Text = clean(f.Text)
 	}
 	return list
 }
