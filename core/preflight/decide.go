@@ -137,6 +137,7 @@ func startsFinding(left []string) Finding {
 
 // Space is what a file system has left.
 type Space struct {
+	Size       int64 // bytes in all; 0: it is none that holds files, or one that does not say
 	Free       int64 // bytes for who is not root
 	Inodes     int64 // of all; 0: it has no fixed number
 	FreeInodes int64
@@ -157,6 +158,8 @@ func spaceFinding(name, where string, s Space) Finding {
 	}
 	counted := s.Inodes > 0
 	switch {
+	case s.Size == 0:
+		return ok(name, "the file system does not say how much is free "+where)
 	case s.Free < noSpace:
 		return Finding{Name: name, State: Fail, Text: free + " are free " + where + ", that is too little", Remedy: remedy}
 	case counted && s.FreeInodes < noInodes:
@@ -203,7 +206,7 @@ func clockFinding(now, built time.Time, worst time.Duration, known bool) Finding
 	case !known:
 		return ok("clock", text+"; whether it is synchronised is unknown")
 	case worst >= tooWrong:
-		return Finding{Name: "clock", State: Warn, Text: "no time service sets the clock, " + text + " by it", Remedy: "timedatectl set-ntp true, or another time service; --until and prices go by the clock"}
+		return Finding{Name: "clock", State: Warn, Text: "no time service sets the clock, which says " + now.UTC().Format(time.RFC3339), Remedy: "timedatectl set-ntp true, or another time service: --until and prices go by it"}
 	}
 	return ok("clock", text)
 }

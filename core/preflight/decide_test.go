@@ -32,7 +32,7 @@ func TestDecisions(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	lack := usererr.New(usererr.Environment, "do this", "something is missing")
 	space := func(free, all, inodes int64) Finding {
-		return spaceFinding("disk", "here", Space{Free: free, Inodes: all, FreeInodes: inodes})
+		return spaceFinding("disk", "here", Space{Size: 1 << 50, Free: free, Inodes: all, FreeInodes: inodes})
 	}
 	clock := func(at, built time.Time, worst time.Duration, known bool) Finding {
 		return clockFinding(at, built, worst, known)
@@ -51,6 +51,7 @@ func TestDecisions(t *testing.T) {
 		"disk: few inodes":           {space(50*gib, 1e6, 49_999), Warn, "only 49999 more files can be made here"},
 		"disk: no inodes":            {space(50*gib, 1e6, 1_999), Fail, "only 1999 more files can be made here"},
 		"disk: no inodes, low":       {space(gib, 1e6, 0), Fail, "only 0 more files"},
+		"disk: no disk":              {spaceFinding("disk", "here", Space{}), OK, "does not say"},
 		"disk: uncounted inodes":     {space(50*gib, 0, 0), OK, "50 GiB"},
 		"clock: right":               {clock(now, now.Add(-time.Hour), 3*time.Second, true), OK, "it is 2026-05-01T12:00:00Z"},
 		"clock: nearly":              {clock(now, time.Time{}, 16*time.Second-1, true), OK, "it is"},

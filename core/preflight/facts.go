@@ -42,7 +42,7 @@ func spaceOf(path string) (Space, error) {
 	if err := unix.Stat(path, &st); err != nil {
 		return Space{}, fmt.Errorf("space at %s: %w", path, err)
 	}
-	return Space{Free: int64(fs.Bavail) * fs.Bsize, Inodes: int64(fs.Files), FreeInodes: int64(fs.Ffree), Device: uint64(st.Dev)}, nil
+	return Space{Size: int64(fs.Blocks) * fs.Bsize, Free: int64(fs.Bavail) * fs.Bsize, Inodes: int64(fs.Files), FreeInodes: int64(fs.Ffree), Device: uint64(st.Dev)}, nil
 }
 
 // usable says whether a folder is there and lets files be made in it.

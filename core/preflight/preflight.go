@@ -113,7 +113,7 @@ func (r Report) Warnings() []string {
 	var out []string
 	for _, f := range r.Findings {
 		if f.State == Warn && f.Name != "landlock" && f.Name != "seccomp" {
-			out = append(out, f.Text+": "+f.Remedy)
+			out = append(out, f.Text+"; "+f.Remedy)
 		}
 	}
 	return out

@@ -115,7 +115,7 @@ func TestForStart(t *testing.T) {
 				if err != nil || r.Cell.Version == "" || r.Program != "/c" || r.Agent == "" {
 					t.Errorf("%v, %+v", err, r)
 				}
-				warned := slices.ContainsFunc(r.Warnings(), func(s string) bool { return strings.Contains(s, "2.1.1 at /c is older than what was tried: install") })
+				warned := slices.ContainsFunc(r.Warnings(), func(s string) bool { return strings.Contains(s, "2.1.1 at /c is older than what was tried; install") })
 				if warned != (r.Agent == "2.1.1") {
 					t.Errorf("warnings: %q", r.Warnings())
 				}
