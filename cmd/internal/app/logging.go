@@ -22,10 +22,10 @@ func logFile(path string) *lumberjack.Logger {
 	return &lumberjack.Logger{Filename: path, MaxSize: logSize, MaxBackups: logBackups}
 }
 
-// stderrLog is the log of a command that systemd starts: in the journal with MISSION=, unless id is empty. How the
-// command ends is told there as well.
-func (c *cli) stderrLog(id string) *slog.Logger {
-	h := logline.Stderr(c.env.Stderr, Program)
+// stderrLog is the log of a command that systemd starts: in the journal with MISSION=, unless id is empty, and with the
+// name that its unit gives to SyslogIdentifier=. How the command ends badly is told there as well.
+func (c *cli) stderrLog(name, id string) *slog.Logger {
+	h := logline.Stderr(c.env.Stderr, name)
 	if id != "" {
 		h = h.WithAttrs([]slog.Attr{slog.String(logline.Mission, id)})
 	}

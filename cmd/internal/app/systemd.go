@@ -125,7 +125,7 @@ func (c *cli) stopMissionCommand() *cobra.Command {
 			if err := mission.CheckID(args[0]); err != nil {
 				return err
 			}
-			e, err := c.newSystemd(root, ownManager(), c.stderrLog(args[0]))
+			e, err := c.newSystemd(root, ownManager(), c.stderrLog("autoagent-stop", args[0]))
 			if err != nil {
 				return err
 			}

@@ -86,7 +86,7 @@ func TestSystemdJournal(t *testing.T) {
 		for end := time.Now().Add(10 * time.Second); len(said) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 			said = p.host.Journal("alice", "MISSION="+mission, "PRIORITY=3", "_TRANSPORT=journal")
 		}
-		if len(said) != 1 || said[0]["AGENT"] != x.agent || said[0]["MESSAGE"] == "" {
+		if len(said) != 1 || said[0]["AGENT"] != x.agent || !strings.HasPrefix(said[0]["SYSLOG_IDENTIFIER"], "autoagent-s") || said[0]["MESSAGE"] == "" {
 			t.Errorf("%v: the journal has %v", x.argv, said)
 		}
 	}
