@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -72,7 +71,7 @@ func (c *cli) reconciler() (*systemdengine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := slog.New(slog.NewTextHandler(c.env.Stderr, nil))
+	log := c.stderrLog("autoagent-reconcile", "")
 	open := func(root store.Root) (*systemdengine.Engine, error) {
 		e, err := c.newSystemd(root, ownManager(), log)
 		if err == nil && e.Settings.Manager == units.System {
