@@ -50,8 +50,10 @@ install: build ## install the programs below PREFIX (DESTDIR is put before it)
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(addprefix bin/,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/bin
 
-uninstall: ## remove them; missions stay
+uninstall: ## remove them and the hourly reconcile; refused while a mission has units, and missions stay
+	[ -n "$(DESTDIR)" ] || [ ! -x $(PREFIX)/bin/AutoAgentProject ] || $(PREFIX)/bin/AutoAgentProject reconcile --uninstall
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(PROGRAMS))
+	@for p in $(PROGRAMS); do [ ! -e $(DESTDIR)$(PREFIX)/bin/$$p ] || { echo "$$p is still there"; exit 1; }; done
 
 clean: ## remove what was built here
 	rm -rf bin

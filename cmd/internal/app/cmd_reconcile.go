@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,10 @@ func (c *cli) reconcileCommand() *cobra.Command {
 				return err
 			}
 			if uninstall {
+				left, _ := filepath.Glob(filepath.Join(e.Settings.UnitDir, "forge-autoagent*"))
+				if err := e.Answers(cmd.Context(), e.Settings.Manager); err != nil && len(left) == 0 {
+					return nil // a machine without systemd has nothing to take away
+				}
 				return e.RemoveHost(cmd.Context())
 			}
 			rep, err := e.Reconcile(cmd.Context())
