@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/runner"
+	"example.com/AutoAgentProject/core/usage"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -21,9 +21,7 @@ import (
 type Config struct {
 	Program  string          // the program's file, as Find returns it
 	Launcher runner.Launcher // starts it behind the walls
-	// Price is the list price of one response of a model at a time. For a model it does not know it returns false and
-	// the dearest price there is.
-	Price func(model string, u money.Usage, at time.Time) (money.Nano, bool)
+	Price    usage.Price     // list prices
 	// Path is the PATH inside; empty: the system's folders.
 	Path string
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"math"
-	"strconv"
 	"strings"
 	"time"
+
+	"example.com/AutoAgentProject/core/usage"
 )
 
 // event is one line of the program's output, of whatever type; only what is used is read.
@@ -17,24 +17,25 @@ type event struct {
 	SessionID string `json:"session_id"`
 	Parent    string `json:"parent_tool_use_id"` // not empty: from a subagent
 	Timestamp string `json:"timestamp"`
+	UUID      string `json:"uuid"`
 
 	hello
 	answer
 	apiFailure
 
-	Status     string   `json:"status"`               // system/status
-	ToolName   string   `json:"tool_name"`            // system/permission_denied
-	ToolUseID  string   `json:"tool_use_id"`          //
-	Attempt    number   `json:"attempt"`              // system/api_retry
-	HTTPStatus number   `json:"error_status"`         //
-	Thought    number   `json:"estimated_tokens"`     // system/thinking_tokens
-	Message    *reply   `json:"message"`              // assistant
-	Stream     *sse     `json:"event"`                // stream_event
-	Limit      *limit   `json:"rate_limit_info"`      // rate_limit_event
-	Params     *failure `json:"api_error_params"`     // assistant that tells an API error
-	Synthetic  bool     `json:"is_api_error_message"` //
-	Denials    []denial `json:"permission_denials"`   // result
-	APIMessage string   `json:"api_message_id"`       // stream_event
+	Status     string       `json:"status"`               // system/status
+	ToolName   string       `json:"tool_name"`            // system/permission_denied
+	ToolUseID  string       `json:"tool_use_id"`          //
+	Attempt    usage.Number `json:"attempt"`              // system/api_retry
+	HTTPStatus usage.Number `json:"error_status"`         //
+	Thought    usage.Number `json:"estimated_tokens"`     // system/thinking_tokens
+	Message    *reply       `json:"message"`              // assistant
+	Stream     *sse         `json:"event"`                // stream_event
+	Limit      *limit       `json:"rate_limit_info"`      // rate_limit_event
+	Params     *failure     `json:"api_error_params"`     // assistant that tells an API error
+	Synthetic  bool         `json:"is_api_error_message"` //
+	Denials    []denial     `json:"permission_denials"`   // result
+	APIMessage string       `json:"api_message_id"`       // stream_event
 }
 
 // hello is what system/init says about the run that begins.
@@ -50,20 +51,20 @@ type hello struct {
 
 // answer is what a result says. IsError is kept as it came: only a plain false is a good sign.
 type answer struct {
-	IsError    json.RawMessage     `json:"is_error"`
-	Result     string              `json:"result"`
-	Errors     []string            `json:"errors"`
-	Terminal   string              `json:"terminal_reason"`
-	StopReason string              `json:"stop_reason"`
-	Structured json.RawMessage     `json:"structured_output"`
-	Models     map[string]modelUse `json:"modelUsage"`
+	IsError    json.RawMessage             `json:"is_error"`
+	Result     string                      `json:"result"`
+	Errors     []string                    `json:"errors"`
+	Terminal   string                      `json:"terminal_reason"`
+	StopReason string                      `json:"stop_reason"`
+	Structured json.RawMessage             `json:"structured_output"`
+	Models     map[string]usage.ModelTotal `json:"modelUsage"`
 }
 
 // apiFailure are the fields by which a result, or the assistant event before it, tells a failed request.
 type apiFailure struct {
-	APIStatus number `json:"api_error_status"`
-	APIError  string `json:"api_error"`
-	Error     string `json:"error"`
+	APIStatus usage.Number `json:"api_error_status"`
+	APIError  string       `json:"api_error"`
+	Error     string       `json:"error"`
 }
 
 type failure struct {
@@ -79,7 +80,7 @@ type denial struct {
 type reply struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
-	Usage   tokens          `json:"usage"`
+	Usage   *usage.Tokens   `json:"usage"`
 	Content json.RawMessage `json:"content"`
 }
 
@@ -94,9 +95,9 @@ type block struct {
 
 // sse is an event of the Messages API as the program received it.
 type sse struct {
-	Type    string `json:"type"`
-	Message *reply `json:"message"`
-	Usage   tokens `json:"usage"`
+	Type    string       `json:"type"`
+	Message *reply       `json:"message"`
+	Usage   usage.Tokens `json:"usage"`
 	Delta   struct {
 		Text       string `json:"text"`
 		Thinking   string `json:"thinking"`
@@ -108,7 +109,7 @@ type sse struct {
 // limit is what the service says about an account's usage windows.
 type limit struct {
 	Status     string            `json:"status"`
-	ResetsAt   number            `json:"resetsAt"`
+	ResetsAt   usage.Number      `json:"resetsAt"`
 	Type       string            `json:"rateLimitType"`
 	Overage    bool              `json:"isUsingOverage"`
 	OverageNow bool              `json:"overageInUse"`
@@ -116,20 +117,8 @@ type limit struct {
 }
 
 type window struct {
-	Status   string `json:"status"`
-	ResetsAt number `json:"resetsAt"`
-}
-
-// number is a count that comes from outside: whatever is not a number from 0 to 10^15 is 0.
-type number int64
-
-func (n *number) UnmarshalJSON(b []byte) error {
-	*n = 0
-	f, err := strconv.ParseFloat(string(b), 64)
-	if err == nil && f >= 0 && f <= 1e15 {
-		*n = number(math.Round(f))
-	}
-	return nil
+	Status   string       `json:"status"`
+	ResetsAt usage.Number `json:"resetsAt"`
 }
 
 // decode reads one line. It is false for what is not an event: broken JSON, no object, no type. A field of the wrong

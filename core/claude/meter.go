@@ -8,20 +8,22 @@ import (
 
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/runner"
+	"example.com/AutoAgentProject/core/usage"
 )
 
-type priceFunc = func(model string, u money.Usage, at time.Time) (money.Nano, bool)
-
-// meter adds up what a stream of events says was spent. It looks at no clock and no file.
+// meter adds up what a stream of events says was spent. Which events tell of the same response is the business of
+// core/usage; what a stream knows besides, answers that are being written and the totals of results, is the meter's own.
+// It looks at no clock and no file.
 type meter struct {
-	price     priceFunc
-	maxOutput int64               // no response can have more tokens; 0: not known
-	messages  map[string]*message // by id
-	earlier   []*message          // whose id was used again
-	current   *message            // the last one that began in the main conversation
+	price     usage.Price
+	maxOutput int64 // no response can have more tokens; 0: not known
+	count     *usage.Count
+	messages  map[*usage.Response]*message
+	byID      map[string]*message // the last one with that id
+	latest    map[string]*message // the last one that began in each conversation; the main one has no name
 	requests  int                 // messages that began in the main conversation
 	waiting   bool                // a request was sent and no message began
-	models    map[string]modelUse // of the last result
+	models    map[string]usage.ModelTotal
 	resultAt  time.Time
 	nano      money.Nano   // of all messages
 	tokens    int64        // of all messages
@@ -30,9 +32,7 @@ type meter struct {
 
 // message is one response of the model.
 type message struct {
-	model        string
-	at           time.Time
-	told         tokens
+	*usage.Response
 	open         bool  // it has begun and its usage is not final
 	written      int64 // bytes of text and tool input so far
 	thoughtBytes int64
@@ -41,8 +41,9 @@ type message struct {
 	tokens       int64
 }
 
-func newMeter(price priceFunc, maxOutput int64) *meter {
-	return &meter{price: price, maxOutput: maxOutput, messages: map[string]*message{}}
+func newMeter(price usage.Price, maxOutput int64) *meter {
+	return &meter{price: price, maxOutput: maxOutput, count: usage.NewCount(), messages: map[*usage.Response]*message{},
+		byID: map[string]*message{}, latest: map[string]*message{}}
 }
 
 // add takes in one event. now is its time, if it does not tell one.
@@ -54,13 +55,18 @@ func (m *meter) add(e *event, now time.Time) {
 		m.waiting = true
 	case e.Type == "assistant" && e.Synthetic:
 		m.waiting = false // it tells that the request failed
-	case e.Type == "system" && e.Subtype == "thinking_tokens" && m.current != nil:
-		m.current.thought = max(m.current.thought, int64(e.Thought))
-		m.update(m.current)
-	case e.Type == "assistant" && e.Message != nil && e.Message.ID != "" && e.Message.Model != synthetic:
-		msg := m.message(e.Message, e.at(now)) // a lower bound: this copy knows the output only roughly
-		msg.told = msg.told.most(e.Message.Usage)
-		m.update(msg)
+	case e.Type == "system" && e.Subtype == "thinking_tokens" && m.latest[""] != nil:
+		g := m.latest[""]
+		g.thought = max(g.thought, int64(e.Thought))
+		m.update(g)
+	case e.Type == "user":
+		if g := m.latest[e.Parent]; g == nil || !g.open { // tools can answer while the message goes on
+			m.count.Break(e.Parent, e.Parent != "")
+		}
+	case e.Type == "assistant" && e.Message != nil && (e.Message.ID != "" || e.Message.Usage != nil):
+		if g := m.tell(e, e.Message, e.UUID, now); g != nil { // a lower bound: this copy knows the output only roughly
+			m.update(g)
+		}
 	case e.Type == "result" && e.Models != nil:
 		m.models, m.resultAt = e.Models, now // totals of the process: the last one counts
 		s := m.spend()
@@ -68,87 +74,91 @@ func (m *meter) add(e *event, now time.Time) {
 	}
 }
 
-// synthetic is the model of messages that the program makes up to tell an error.
-const synthetic = "<synthetic>"
-
 func (m *meter) addStream(e *event, now time.Time) {
 	s := e.Stream
 	if s.Type == "message_start" && s.Message != nil && s.Message.ID != "" {
-		if old := m.messages[s.Message.ID]; old != nil && !old.open && !strings.HasPrefix(s.Message.ID, "msg_") {
-			m.earlier = append(m.earlier, old) // only ids of this form are used once
-			delete(m.messages, s.Message.ID)
+		if old := m.byID[s.Message.ID]; old != nil && !old.open {
+			m.count.Break(e.Parent, e.Parent != "")
 		}
-		msg := m.message(s.Message, e.at(now))
-		msg.told, msg.open = msg.told.most(s.Message.Usage), true
+		g := m.tell(e, s.Message, "", now)
+		if g == nil {
+			return
+		}
+		g.open, m.latest[e.Parent] = true, g
 		if e.Parent == "" {
-			m.current, m.waiting = msg, false
+			m.waiting = false
 			m.requests++
 		}
-		m.update(msg)
+		m.update(g)
 		return
 	}
-	msg := m.messages[e.APIMessage]
-	if msg == nil && e.Parent == "" {
-		msg = m.current
+	g := m.byID[e.APIMessage]
+	if g == nil && e.Parent == "" {
+		g = m.latest[""]
 	}
-	if msg == nil {
+	if g == nil {
 		return
 	}
 	switch s.Type {
 	case "content_block_delta":
-		msg.written += int64(len(s.Delta.Text) + len(s.Delta.Input))
-		msg.thoughtBytes += int64(len(s.Delta.Thinking))
+		g.written += int64(len(s.Delta.Text) + len(s.Delta.Input))
+		g.thoughtBytes += int64(len(s.Delta.Thinking))
 	case "message_delta":
-		msg.told = msg.told.most(s.Usage)
+		g.Tokens = g.Tokens.Most(s.Usage)
 		// An interrupted message is ended by one that the program makes up; it has no stop reason and no true count.
 		if s.Delta.StopReason != "" {
-			msg.open = false
+			g.open = false
 		}
 	}
-	m.update(msg)
+	m.update(g)
 }
 
-// message finds a message by its id, or notes a new one.
-func (m *meter) message(r *reply, at time.Time) *message {
-	msg := m.messages[r.ID]
-	if msg == nil {
-		msg = &message{at: at}
-		m.messages[r.ID] = msg
+// tell counts one telling of a response and returns what is known of it; nil: no model wrote it.
+func (m *meter) tell(e *event, r *reply, uuid string, now time.Time) *message {
+	record := usage.Record{Source: e.Parent, ID: r.ID, UUID: uuid, Sidechain: e.Parent != "", Model: r.Model, At: e.at(now)}
+	if r.Usage != nil {
+		record.Tokens = *r.Usage
 	}
-	if msg.model == "" {
-		msg.model = r.Model
+	response := m.count.Add(record)
+	if response == nil {
+		return nil
 	}
-	return msg
+	g := m.messages[response]
+	if g == nil {
+		g = &message{Response: response}
+		m.messages[response] = g
+	}
+	m.byID[r.ID] = g
+	return g
 }
 
 // running is what was spent so far, quickly told.
 func (m *meter) running() (money.Nano, int64) { return m.nano + m.more.Nano, m.tokens + m.more.Tokens }
 
-// all are all messages, in no order.
-func (m *meter) all() []*message {
-	return slices.AppendSeq(slices.Clone(m.earlier), maps.Values(m.messages))
-}
-
-// usage counts an open message at one token a byte, or at all that the response may have.
-func (g *message) usage(maxOutput int64) money.Usage {
-	u := g.told.usage()
+// calls counts an open message at one token a byte, or at all that the response may have.
+func (g *message) calls(maxOutput int64) []usage.Call {
+	calls := g.Tokens.Calls(g.Model)
 	if g.open {
 		bound := g.written + max(g.thoughtBytes, g.thought)
 		if maxOutput > 0 {
 			bound = min(bound, maxOutput)
 		}
-		u.Output = max(u.Output, bound)
+		calls[0].Usage.Output = max(calls[0].Usage.Output, bound)
 	}
-	return u
+	return calls
 }
 
 // update prices a message anew.
 func (m *meter) update(g *message) {
-	u := g.usage(m.maxOutput)
-	nano, _ := m.price(g.model, u, g.at)
+	var nano money.Nano
+	var tokens int64
+	for _, c := range g.calls(m.maxOutput) {
+		n, _ := m.price(c.Model, c.Usage, g.At(), c.Fast)
+		nano, tokens = money.Sum(nano, n), money.Sum(tokens, c.Usage.Tokens())
+	}
 	m.nano += nano - g.nano
-	m.tokens += u.Tokens() - g.tokens
-	g.nano, g.tokens = nano, u.Tokens()
+	m.tokens += tokens - g.tokens
+	g.nano, g.tokens = nano, tokens
 }
 
 // spend is what was spent so far: the messages, and what the last result counted beyond them, such as subagents, whose
@@ -156,17 +166,18 @@ func (m *meter) update(g *message) {
 func (m *meter) spend() runner.Spend {
 	s := runner.Spend{Source: "none", ByModel: map[string]money.Usage{}, Open: m.waiting}
 	var seen, told money.Usage
-	for _, g := range m.all() {
-		u := g.usage(m.maxOutput)
-		if _, known := m.price(g.model, u, g.at); !known {
-			s.Unpriced = append(s.Unpriced, g.model)
+	for _, g := range m.messages {
+		for _, c := range g.calls(m.maxOutput) {
+			if _, known := m.price(c.Model, c.Usage, g.At(), c.Fast); !known {
+				s.Unpriced = append(s.Unpriced, c.Model)
+			}
+			s.ByModel[c.Model], seen = s.ByModel[c.Model].Add(c.Usage), seen.Add(c.Usage)
 		}
-		s.ByModel[g.model], seen = s.ByModel[g.model].Add(u), seen.Add(u)
 		s.Open, s.Source = s.Open || g.open, "stream"
 	}
 	s.Nano = m.nano
 	for _, use := range m.models {
-		told = told.Add(use.usage())
+		told = told.Add(use.Usage())
 	}
 	if len(m.models) > 0 && less(seen, told) == (money.Usage{}) {
 		s.Source = "result"
@@ -174,13 +185,13 @@ func (m *meter) spend() runner.Spend {
 	rest, listed := less(told, seen), money.Nano(0)
 	for _, model := range slices.Sorted(maps.Keys(m.models)) {
 		use := m.models[model]
-		more := least(less(use.usage(), seenOf(s.ByModel, model)), rest)
+		more := least(less(use.Usage(), seenOf(s.ByModel, model)), rest)
 		rest = less(rest, more)
-		listed += use.listed()
+		listed += use.Listed()
 		if more == (money.Usage{}) {
 			continue
 		}
-		nano, known := m.price(model, more, m.resultAt) // like one response, which it need not have been
+		nano, known := m.price(model, more, m.resultAt, false) // like one response, which it need not have been
 		if !known {
 			s.Unpriced = append(s.Unpriced, model)
 		}

@@ -66,7 +66,7 @@ func (p *plainProcess) Wait() (int, error) {
 }
 
 // price is a small list: sonnet has its real rates, what is not known costs the dearest.
-func price(model string, u money.Usage, _ time.Time) (money.Nano, bool) {
+func price(model string, u money.Usage, _ time.Time, _ bool) (money.Nano, bool) {
 	in, out, known := int64(15_000), int64(75_000), false
 	if strings.HasPrefix(model, "claude-sonnet-5-5") {
 		in, out, known = 2_000, 10_000, true

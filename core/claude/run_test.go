@@ -219,7 +219,7 @@ func TestRecordedStreams(t *testing.T) {
 }
 
 // listPrice has the rates of the models in the recorded streams.
-func listPrice(model string, u money.Usage, _ time.Time) (money.Nano, bool) {
+func listPrice(model string, u money.Usage, _ time.Time, _ bool) (money.Nano, bool) {
 	in, out := int64(4_000), int64(20_000)
 	if model == "claude-sonnet-5-5" {
 		in, out = 2_000, 10_000

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/runner"
+	"example.com/AutoAgentProject/core/usage"
 )
 
 // watch tells a person what an event shows of the run's life.
@@ -33,7 +34,7 @@ func describe(e *event) []runner.Event {
 		return one("start", e.Model)
 	case e.Type == "system" && e.Subtype == "api_retry":
 		return one("retry", fmt.Sprintf("attempt %d: %s (status %d)", e.Attempt, e.Error, e.HTTPStatus))
-	case e.Type == "assistant" && e.Message != nil && e.Message.Model != synthetic, e.Type == "user" && e.Message != nil:
+	case e.Type == "assistant" && e.Message != nil && e.Message.Model != usage.Synthetic, e.Type == "user" && e.Message != nil:
 		var out []runner.Event
 		for _, b := range e.Message.blocks() {
 			switch b.Type {

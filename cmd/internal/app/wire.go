@@ -30,12 +30,8 @@ func professions() (profession.Set, error) { return profession.Load(prompts.File
 // prices is the price table, read once: the meter asks it at every event of a stream.
 var prices = sync.OnceValue(money.Default)
 
-func price(model string, u money.Usage, at time.Time) (money.Nano, bool) {
-	return prices().Cost(model, u, at, false)
-}
-
 func newRunner(program, path string, l runner.Launcher) *claude.Claude {
-	return claude.New(claude.Config{Program: program, Launcher: l, Price: price, Path: path})
+	return claude.New(claude.Config{Program: program, Launcher: l, Price: prices().Cost, Path: path})
 }
 
 // newTick wires the tick of one agent.

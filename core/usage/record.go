@@ -1,0 +1,108 @@
+package usage
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// line is what a record of a transcript says that matters here.
+type line struct {
+	kind      string
+	uuid      string
+	session   string
+	request   string
+	timestamp string
+	cwd       string
+	agent     string
+	sidechain bool
+	id        string
+	model     string
+	usage     []byte // as it stands there; nil: none
+}
+
+// whole says whether an object found inside of a broken line is a record and no part of one.
+func (l *line) whole() bool {
+	return l.kind != "" && (l.uuid != "" || l.session != "" || l.timestamp != "")
+}
+
+// record reads the object at the position. The position is behind it afterwards, or where it is wrong.
+func (t *text) record() (*line, error) {
+	l := &line{}
+	err := t.object(0, nil, func(name string) error {
+		switch name {
+		case "type":
+			return t.string(&l.kind)
+		case "uuid":
+			return t.string(&l.uuid)
+		case "sessionId", "session_id":
+			return t.string(&l.session)
+		case "requestId", "request_id":
+			return t.string(&l.request)
+		case "timestamp":
+			return t.string(&l.timestamp)
+		case "cwd":
+			return t.string(&l.cwd)
+		case "isSidechain":
+			k := keep{max: maxString}
+			b, _ := t.peek()
+			if b != 't' && b != 'f' {
+				return t.value(1, nil)
+			}
+			err := t.plain(&k)
+			l.sidechain = string(k.b) == "true"
+			return err
+		case "message":
+			if b, ok := t.peek(); !ok || b != '{' {
+				return t.value(1, nil)
+			}
+			return t.message(l)
+		}
+		return t.value(1, nil)
+	})
+	return l, err
+}
+
+func (t *text) message(l *line) error {
+	return t.object(1, nil, func(name string) error {
+		switch name {
+		case "id":
+			return t.string(&l.id)
+		case "model":
+			return t.string(&l.model)
+		case "usage":
+			l.usage = nil
+			if b, ok := t.peek(); !ok || b != '{' {
+				return t.value(2, nil)
+			}
+			k := keep{max: maxUsage}
+			err := t.value(2, &k)
+			l.usage = k.b
+			return err
+		}
+		return t.value(2, nil)
+	})
+}
+
+// string reads a string; what is none counts as empty.
+func (t *text) string(to *string) error {
+	*to = ""
+	if b, ok := t.peek(); !ok || b != '"' {
+		return t.value(1, nil)
+	}
+	s, err := t.word()
+	*to = s
+	return err
+}
+
+// record is the line as the count wants it. ok is false for a line that tells no response.
+func (l *line) record(source string) (r Record, ok bool) {
+	if l.kind != "assistant" || l.usage == nil {
+		return Record{}, false
+	}
+	r = Record{Source: source, ID: l.id, Request: l.request, UUID: l.uuid, Sidechain: l.sidechain, Model: l.model}
+	_ = json.Unmarshal(l.usage, &r.Tokens) // a field of the wrong kind stays empty, the others count
+	if at, err := time.Parse(time.RFC3339Nano, l.timestamp); err == nil {
+		r.At = at
+	}
+	return r, true
+}
