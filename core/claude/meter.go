@@ -164,7 +164,7 @@ func (m *meter) update(g *message) {
 // spend is what was spent so far: the messages, and what the last result counted beyond them, such as subagents, whose
 // messages are not shown. The result names a model as it was asked for, a message as the service calls it.
 func (m *meter) spend() runner.Spend {
-	s := runner.Spend{Source: "none", ByModel: map[string]money.Usage{}, Open: m.waiting}
+	s := runner.Spend{Source: "none", ByModel: map[string]money.Usage{}, Requests: int64(len(m.messages)), Open: m.waiting}
 	var seen, told money.Usage
 	for _, g := range m.messages {
 		for _, c := range g.calls(m.maxOutput) {

@@ -53,7 +53,7 @@ func TestMeter(t *testing.T) {
 		name      string
 		maxOutput int64
 		lines     []string
-		want      runner.Spend // Tokens is filled in
+		want      runner.Spend // Tokens and Requests are filled in
 	}{
 		{"nothing", 0, nil, runner.Spend{Source: "none", ByModel: map[string]money.Usage{}}},
 		{"a request that is not answered yet", 0, []string{`{"type":"system","subtype":"status","status":"requesting"}`}, runner.Spend{Source: "none", ByModel: map[string]money.Usage{}, Open: true}},
@@ -93,7 +93,7 @@ func TestMeter(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := metered(t, c.maxOutput, c.lines...)
 			got := m.spend()
-			c.want.Tokens = 0
+			c.want.Tokens, c.want.Requests = 0, int64(len(m.messages))
 			for _, u := range c.want.ByModel {
 				c.want.Tokens += u.Tokens()
 			}

@@ -51,13 +51,17 @@ func (l *Ledger) Create(ctx context.Context, budget money.Amount, at time.Time) 
 
 // Read returns the state of the ledger. It takes no lock, and a last line that is only half there, because it is being
 // written or its writer died, does not count. The error has the code Unreadable; then no run may start.
-func (l *Ledger) Read() (Book, error) {
+func (l *Ledger) Read() (Book, error) { return l.read(func(*past) {}) }
+
+// read shows look the state that it returns.
+func (l *Ledger) read(look func(*past)) (Book, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// While a writer cuts off a half line and goes on behind it, a reader can see a mixture of both. That does not last.
 	for try := 1; ; try++ {
 		err := l.refresh()
 		if err == nil {
+			look(l.past)
 			return l.past.book(), nil
 		}
 		if try == 3 || !errors.Is(err, errBadLine) {

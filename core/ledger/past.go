@@ -38,6 +38,7 @@ type run struct {
 	settled  bool // has a spend record
 	nano     money.Nano
 	tokens   int64
+	requests int64
 	byModel  map[string]money.Usage
 	unpriced []string
 }
@@ -174,7 +175,7 @@ func (p *past) spend(e *run, r Record) {
 	}
 	p.nano = money.Sum(p.nano, r.Nano-e.nano)
 	p.tokens = money.Sum(p.tokens, r.Tokens-e.tokens)
-	e.nano, e.tokens = max(e.nano, r.Nano), max(e.tokens, r.Tokens)
+	e.nano, e.tokens, e.requests = max(e.nano, r.Nano), max(e.tokens, r.Tokens), max(e.requests, r.Requests)
 	e.settled = true
 	e.unpriced = union(e.unpriced, r.Unpriced)
 }

@@ -17,7 +17,7 @@ const (
 	Budget  = "budget"  // the mission's budget is this from now on: Cap, Unit
 	Reserve = "reserve" // a run may cost that much: Run, Agent, Step, Model, Cap, Unit
 	Launch  = "launch"  // its program is being started: from here on it may have cost something
-	Spend   = "spend"   // what it cost: Nano, Tokens, ByModel, Source, Unpriced; ends its reservation
+	Spend   = "spend"   // what it cost: Nano, Tokens, Requests, ByModel, Source, Unpriced; ends its reservation
 	Release = "release" // it cost nothing: ends its reservation
 )
 
@@ -33,7 +33,8 @@ type Record struct {
 	Model    string                 `json:"model,omitempty"`
 	Nano     money.Nano             `json:"nano_usd,omitempty"`
 	Tokens   int64                  `json:"tokens,omitempty"`
-	Cap      int64                  `json:"cap,omitempty"` // in Unit
+	Requests int64                  `json:"requests,omitempty"` // to the model; 0: not recorded
+	Cap      int64                  `json:"cap,omitempty"`      // in Unit
 	Unit     money.Unit             `json:"unit,omitempty"`
 	ByModel  map[string]money.Usage `json:"by_model,omitempty"`
 	Source   string                 `json:"source,omitempty"`   // which meter told the spend
@@ -68,7 +69,7 @@ func parse(line []byte) (Record, error) {
 			return r, fmt.Errorf("%s of %d %q", r.Kind, r.Cap, r.Unit)
 		}
 	case Spend:
-		if r.Nano < 0 || r.Tokens < 0 {
+		if r.Nano < 0 || r.Tokens < 0 || r.Requests < 0 {
 			return r, fmt.Errorf("negative spend of run %s", r.Run)
 		}
 	case Launch, Release:

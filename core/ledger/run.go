@@ -73,6 +73,7 @@ func (l *Ledger) Launch(ctx context.Context, run string, at time.Time) error {
 type Spent struct {
 	Nano     money.Nano
 	Tokens   int64
+	Requests int64 // to the model; 0: not known
 	ByModel  map[string]money.Usage
 	Source   string
 	Unpriced []string
@@ -86,7 +87,7 @@ type Spent struct {
 // never reserved counts too.
 func (l *Ledger) Spend(ctx context.Context, run string, s Spent, at time.Time) error {
 	return l.change(ctx, at, func(p *past) (*Record, error) {
-		r := &Record{Kind: Spend, Run: run, Agent: s.Agent, Step: s.Step, Nano: s.Nano, Tokens: s.Tokens,
+		r := &Record{Kind: Spend, Run: run, Agent: s.Agent, Step: s.Step, Nano: s.Nano, Tokens: s.Tokens, Requests: s.Requests,
 			ByModel: s.ByModel, Source: s.Source, Unpriced: s.Unpriced, Note: s.Note}
 		if e := p.runs[run]; e != nil {
 			isNew := func(model string) bool { return !slices.Contains(e.unpriced, model) }

@@ -7,7 +7,8 @@ import (
 )
 
 // Cost is the list price of one response at the time it was made, in fast mode or not. Only a single response can be
-// priced exactly: the size of its prompt decides the rates. A model that the table does not know, or one in fast mode
+// priced exactly: the size of its prompt decides the rates. Where its time is zero, which means that it is not known, the
+// dearest day counts. A model that the table does not know, or one in fast mode
 // without a known price for that, is charged at the dearest rates there are, and known is false.
 func (t Table) Cost(model string, u Usage, at time.Time, fast bool) (cost Nano, known bool) {
 	if u == (Usage{}) {
@@ -66,6 +67,9 @@ func (t Table) rates(name string, prompt int64, at time.Time) (Rates, bool) {
 	if m.Long != nil && prompt > m.Long.Threshold {
 		return m.Long.Rates, true
 	}
+	if at.IsZero() {
+		return m.dearestDay(), true
+	}
 	day := at.UTC().Format(time.DateOnly)
 	for _, p := range m.Until {
 		if day <= p.Date {
@@ -91,12 +95,18 @@ func (p period) over(r Rates) Rates {
 	return r
 }
 
-// dearest is the highest rate of each class that the row has, in any period and tier.
-func (m row) dearest() Rates {
+// dearestDay is the highest rate of each class on any day.
+func (m row) dearestDay() Rates {
 	r := m.Rates
 	for _, p := range m.Until {
 		r = r.dearer(p.over(m.Rates))
 	}
+	return r
+}
+
+// dearest is the highest rate of each class that the row has, on any day and in any tier.
+func (m row) dearest() Rates {
+	r := m.dearestDay()
 	if m.Long != nil {
 		r = r.dearer(m.Long.Rates)
 	}

@@ -26,6 +26,7 @@ type Rates struct {
 // Table is a price list. Its zero value is not usable; Default and Load make one. It is never changed.
 type Table struct {
 	checked   time.Time
+	note      string
 	fallback  Rates // for models it does not know: at least the dearest of every class
 	fast      int64 // multiplier for fast mode where the row has none
 	regional  int64 // percent of the list price for a model bound to one region
@@ -91,7 +92,7 @@ func Load(r io.Reader) (Table, error) {
 	if err != nil {
 		return Table{}, err
 	}
-	t := Table{fallback: f.Fallback, fast: f.FallbackFast, regional: f.Regional, webSearch: f.WebSearch, rows: f.Models}
+	t := Table{note: f.Note, fallback: f.Fallback, fast: f.FallbackFast, regional: f.Regional, webSearch: f.WebSearch, rows: f.Models}
 	if t.checked, err = time.Parse(time.DateOnly, f.Checked); err != nil {
 		return Table{}, fmt.Errorf("price list: checked: %w", err)
 	}

@@ -89,6 +89,7 @@ type Result struct {
 type Spend struct {
 	Nano     money.Nano             `json:"nano_usd"`
 	Tokens   int64                  `json:"tokens"`
+	Requests int64                  `json:"requests,omitempty"` // responses of the model that were seen; 0: not known
 	ByModel  map[string]money.Usage `json:"by_model"`
 	Source   string                 `json:"source"`             // "result", "stream" or "none": which meter was largest
 	Unpriced []string               `json:"unpriced,omitempty"` // models without a known price, charged at the dearest row

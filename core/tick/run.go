@@ -280,7 +280,7 @@ func (t *Tick) settle(ctx context.Context, run string, res runner.Result) error 
 	if err != nil {
 		return err
 	}
-	spent := ledger.Spent{Nano: spend.Nano, Tokens: spend.Tokens, ByModel: spend.ByModel, Source: spend.Source, Unpriced: spend.Unpriced}
+	spent := ledger.Spent{Nano: spend.Nano, Tokens: spend.Tokens, Requests: spend.Requests, ByModel: spend.ByModel, Source: spend.Source, Unpriced: spend.Unpriced}
 	for _, r := range book.OpenRuns {
 		switch {
 		case r.ID != run:

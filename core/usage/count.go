@@ -57,7 +57,7 @@ func keyOf(parts ...string) key {
 // Count is a set of responses, each counted once however often it is told.
 type Count struct {
 	responses map[key]*Response
-	records   map[key]key // records by their uuid, of responses whose ids are not unique
+	records   map[key]key // of responses whose ids are not unique: records by their uuid, and copies
 	runs      map[string]*turn
 	models    map[string]string // one copy of each name
 	repeats   int64             // records that told a response again
@@ -144,11 +144,17 @@ func (c *Count) identify(r Record) key {
 		n, side = t.Side, "side"
 	}
 	k := keyOf("run", r.Source, side, string(binary.LittleEndian.AppendUint64(nil, uint64(n))), r.ID, r.Request)
+	if known, ok := c.records[k]; ok {
+		k = known
+	}
 	if r.UUID == "" {
 		return k
 	}
 	record := keyOf("uuid", r.UUID)
 	if known, ok := c.records[record]; ok {
+		if known != k && c.responses[k] == nil {
+			c.records[k] = known // the others of this response are copies too
+		}
 		return known
 	}
 	c.records[record] = k

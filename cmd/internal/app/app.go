@@ -131,6 +131,7 @@ func (c *cli) root() *cobra.Command {
 	cmd.AddCommand(c.startCommand(), c.runCommand(), c.statusCommand(), c.listCommand(), c.abortCommand(), c.logsCommand(),
 		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand(), c.stopMissionCommand(), c.writeAsOwnerCommand(), c.resumeCommand(), c.hoursCommand(), c.budgetCommand(), c.reconcileCommand(),
 		c.completionCommand())
+	cmd.AddCommand(c.usageCommand(), c.costsCommand())
 	cmd.SetHelpCommand(c.helpCommand())
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\n" + exitStatusHelp() + "\n")
 	return cmd

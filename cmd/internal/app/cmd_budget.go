@@ -38,7 +38,7 @@ func (c *cli) budgetCommand() *cobra.Command {
 		ValidArgsFunction: c.completeID,
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.addToBudget(cmd.Context(), args[0], args[1]) },
 	})
-	return cmd
+	return group(cmd, c.budgetPricesCommand())
 }
 
 // budgetShown is budget show --json.

@@ -83,7 +83,7 @@ func TestExamples(t *testing.T) {
 				continue
 			}
 			name, _, _ := strings.Cut(call, " ")
-			meant, _, err := cmd.Root().Find([]string{strings.TrimRight(name, ")")})
+			meant, _, err := cmd.Root().Find(strings.Fields(strings.TrimRight(call, ")")))
 			if err != nil || meant == cmd.Root() {
 				t.Errorf("%s: the example calls %q", path, name)
 				continue
