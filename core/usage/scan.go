@@ -58,7 +58,7 @@ func (s *Scan) Update(ctx context.Context, dir string) error {
 	if st, err := os.Stat(root); err != nil {
 		return err
 	} else if !st.IsDir() {
-		return fmt.Errorf("%s is no folder", dir)
+		return &fs.PathError{Op: "scan", Path: dir, Err: unix.ENOTDIR}
 	}
 	s.unreadable, s.vanished = nil, 0
 	for _, f := range s.files {

@@ -43,7 +43,7 @@ const priceSource = "embedded"
 
 func (c *cli) printPrices(l money.PriceList, age time.Duration) {
 	c.say("checked %s (%d days ago), part of this program: %s", l.Checked, int(age.Hours()/24), Version())
-	c.say("%s", l.Note)
+	c.say("US dollars per million tokens, from the vendor's public price pages")
 	c.say("")
 	t := table{{"MODEL", "INPUT", "OUTPUT", "WRITE 5M", "WRITE 1H", "READ", "REMARK"}}
 	row := func(name string, r money.Rates, remark string) {

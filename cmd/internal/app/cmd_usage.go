@@ -13,6 +13,7 @@ import (
 	_ "time/tzdata" // zones must be known where the machine has none
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/money"
@@ -91,6 +92,8 @@ func (c *cli) usageScan(ctx context.Context, dir string, o scanOptions) error {
 		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return usererr.New(usererr.NotFound, "give the agent program's configuration folder, most often ~/.claude", "there is no folder %s", dir)
+	case errors.Is(err, unix.ENOTDIR):
+		return usererr.New(usererr.Usage, "give the folder that holds it", "%s is no folder", dir)
 	case err != nil:
 		return usererr.Wrap(err, usererr.Unreadable, "", "the transcripts cannot be listed")
 	}
