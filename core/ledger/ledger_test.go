@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -459,5 +460,36 @@ func TestNoRegularFile(t *testing.T) {
 		if _, err := Open(l.path).Read(); usererr.CodeOf(err) != usererr.Unreadable {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestRunsThatStartTogether: five agents want the same cap at once and two fit; what ends gives back what it did not
+// use, also when it died and its transcript was counted.
+func TestRunsThatStartTogether(t *testing.T) {
+	l := fresh(t, 1000)
+	ok(t, l.Spend(t.Context(), "earlier", Spent{Nano: 880}, at(1)))
+	start := func(run string, least int64) money.Decision {
+		_, d, err := l.Reserve(t.Context(), ReserveRequest{Run: run, Agent: run, StepLimit: 60, MinRun: least, AgentsDue: 1, Now: at(2)})
+		ok(t, err)
+		return d
+	}
+	for i, want := range []money.Decision{money.Admit, money.Admit, money.Wait, money.Wait, money.Wait} {
+		if got := start(fmt.Sprintf("r%d", i), 60); got != want {
+			t.Errorf("run %d: %q, want %q", i, got, want)
+		}
+	}
+	ok(t, l.Launch(t.Context(), "r0", at(3)))
+	ok(t, l.Launch(t.Context(), "r1", at(3)))
+	ok(t, l.Spend(t.Context(), "r0", Spent{Nano: 25}, at(4)))
+	ok(t, l.Spend(t.Context(), "r1", Spent{Nano: 40, Source: "transcript"}, at(5)))
+	b := read(t, l)
+	if b.Used.N != 945 || b.Reserved.N != 0 || money.Remaining(b.Budget.N, b.Used.N) != 55 {
+		t.Errorf("used %d, reserved %d", b.Used.N, b.Reserved.N)
+	}
+	if got := start("r5", 60); got != money.Exhausted {
+		t.Errorf("the rest is too little for a run of 60: %q", got)
+	}
+	if got := start("r6", 50); got != money.Admit {
+		t.Errorf("the rest is enough for a run of 50: %q", got)
 	}
 }

@@ -13,11 +13,12 @@ type line struct {
 	request   string
 	timestamp string
 	cwd       string
-	agent     string
 	sidechain bool
 	id        string
 	model     string
 	usage     []byte // as it stands there; nil: none
+	version   string // of the program; in the first event of a stream
+	total     []byte // of a result, as it stands there; nil: none
 }
 
 // whole says whether an object found inside of a broken line is a record and no part of one.
@@ -42,6 +43,13 @@ func (t *text) record() (*line, error) {
 			return t.string(&l.timestamp)
 		case "cwd":
 			return t.string(&l.cwd)
+		case "claude_code_version":
+			return t.string(&l.version)
+		case "total_cost_usd":
+			k := keep{max: maxString}
+			err := t.value(1, &k)
+			l.total = k.b
+			return err
 		case "isSidechain":
 			k := keep{max: maxString}
 			b, _ := t.peek()

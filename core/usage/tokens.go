@@ -26,11 +26,8 @@ type Dollars money.Nano
 
 // UnmarshalJSON never fails.
 func (d *Dollars) UnmarshalJSON(b []byte) error {
-	*d = 0
-	f, err := strconv.ParseFloat(string(b), 64)
-	if err == nil && f >= 0 && f <= 1e6 {
-		*d = Dollars(math.Round(f * float64(money.USD)))
-	}
+	n, _ := dollars(b)
+	*d = Dollars(n)
 	return nil
 }
 
