@@ -8,13 +8,13 @@ import (
 
 // Cost is the list price of one response at the time it was made, in fast mode or not. Only a single response can be
 // priced exactly: the size of its prompt decides the rates. Where its time is zero, which means that it is not known, the
-// dearest day counts. A model that the table does not know, or one in fast mode
-// without a known price for that, is charged at the dearest rates there are, and known is false.
+// dearest day counts. A model that the table does not know, or one in fast mode without a known price for that, is charged
+// at the dearest rates there are, and known is false.
 func (t Table) Cost(model string, u Usage, at time.Time, fast bool) (cost Nano, known bool) {
 	if u == (Usage{}) {
 		return 0, true
 	}
-	name := canonical(model)
+	name := t.name(model)
 	r, known := t.rates(name, u.Prompt(), at)
 	times := int64(1)
 	if fast {
@@ -56,7 +56,7 @@ func (t Table) Dearest(models ...string) string {
 
 // Rates are the prices of one token in a response with a prompt of that many tokens, not in fast mode.
 func (t Table) Rates(model string, prompt int64, at time.Time) (r Rates, known bool) {
-	return t.rates(canonical(model), prompt, at)
+	return t.rates(t.name(model), prompt, at)
 }
 
 func (t Table) rates(name string, prompt int64, at time.Time) (Rates, bool) {
@@ -69,6 +69,9 @@ func (t Table) rates(name string, prompt int64, at time.Time) (Rates, bool) {
 	}
 	if at.IsZero() {
 		return m.dearestDay(), true
+	}
+	if len(m.Until) == 0 {
+		return m.Rates, true
 	}
 	day := at.UTC().Format(time.DateOnly)
 	for _, p := range m.Until {
@@ -125,6 +128,14 @@ func (r Rates) dearer(s Rates) Rates {
 
 // suffix is what providers put behind a model's name: a date, a version, a context size, an alias.
 var suffix = regexp.MustCompile(`(-latest|[-@]20\d{6}|-v\d+(:\d+)?|\[1m\])$`)
+
+// name is the plain name of a model. Those of the table are plain.
+func (t Table) name(model string) string {
+	if _, ok := t.rows[model]; ok {
+		return model
+	}
+	return canonical(model)
+}
 
 // canonical is the plain name of a model: "us.anthropic.claude-opus-5-20260301-v1:0" is "claude-opus-5". A number that
 // could be a version stays: "claude-opus-5-6" is not "claude-opus-5".

@@ -19,6 +19,9 @@ func day(s string) time.Time {
 func TestCost(t *testing.T) {
 	const at = "2026-11-02T10:00:00Z"
 	million := Usage{1e6, 1e6, 1e6, 1e6, 1e6, 0}
+	if got, _ := Default().Cost("claude-sonnet-5-5", Usage{CacheRead: 1}, time.Time{}, false); got != 200 {
+		t.Errorf("a response whose time is not known costs %d, not as on the dearest day", got)
+	}
 	for _, c := range []struct {
 		name, model string
 		u           Usage
