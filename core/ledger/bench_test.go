@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"example.com/AutoAgentProject/core/money"
 )
@@ -43,6 +44,37 @@ func written(tb testing.TB, n int) string {
 	return path
 }
 
+// BenchmarkCheck is what a tick does about its budget, in a process that knows nothing yet: it reads the state and reserves,
+// in a ledger that others have been writing to. of-whole is its part of reading the whole file in the same run.
+func BenchmarkCheck(b *testing.B) {
+	for _, n := range []int{100, 100_000} {
+		path := written(b, n)
+		began := time.Now()
+		if err := Open(path).whole(); err != nil {
+			b.Fatal(err)
+		}
+		whole := time.Since(began)
+		if err := Open(path).Spend(b.Context(), "earlier", Spent{Nano: 1}, at(n)); err != nil {
+			b.Fatal(err)
+		}
+		i := 0
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				i++
+				l := Open(path)
+				if _, err := l.Read(); err != nil {
+					b.Fatal(err)
+				}
+				q := ReserveRequest{Run: fmt.Sprintf("r%d-%d", b.N, i), Agent: "manager", Step: "plan", StepLimit: 1, MinRun: 1, AgentsDue: 1, Now: at(n)}
+				if _, d, err := l.Reserve(b.Context(), q); err != nil || d != money.Admit {
+					b.Fatal(d, err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(whole), "of-whole")
+		})
+	}
+}
+
 // BenchmarkRead is the first read of a process: the whole file.
 func BenchmarkRead(b *testing.B) {
 	for _, n := range []int{100, 100_000} {
@@ -54,8 +86,8 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.SetBytes(info.Size())
 			for b.Loop() {
-				if book, err := Open(path).Read(); err != nil || book.Records != int64(n) {
-					b.Fatal(book.Records, err)
+				if l := Open(path); l.whole() != nil || l.past.seq != int64(n) {
+					b.Fatal(n)
 				}
 			}
 		})

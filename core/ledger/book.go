@@ -76,6 +76,14 @@ func (p *past) book() Book {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID))
 	})
 	unpriced := map[string]bool{}
+	if p.base != nil {
+		maps.Copy(b.ByAgent, p.base.ByAgent)
+		maps.Copy(b.ByStep, p.base.ByStep)
+		maps.Copy(b.ByModel, p.base.ByModel)
+		for _, model := range p.base.Unpriced {
+			unpriced[model] = true
+		}
+	}
 	for _, e := range p.runs {
 		if !e.settled {
 			continue

@@ -17,10 +17,10 @@ type Entry struct {
 	ByModel  map[string]money.Usage // empty where no meter told it
 }
 
-// Entries returns the settled runs in the order in which they reserved, with the state of the ledger they are part of.
+// Entries returns the settled runs in the order in which they reserved, with the state of the ledger they are part of. It reads all of it.
 func (l *Ledger) Entries() ([]Entry, Book, error) {
 	var out []Entry
-	book, err := l.read(func(p *past) {
+	book, err := l.read(l.whole, func(p *past) {
 		out = nil
 		for _, e := range p.runs {
 			if e.settled {

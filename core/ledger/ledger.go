@@ -20,13 +20,14 @@ import (
 // Ledger is the ledger of one mission. It remembers how far it has read, so that reading again costs only what is new.
 // Any number of processes and goroutines may use the same file.
 type Ledger struct {
-	path string
-	mu   sync.Mutex
-	past *past
+	path  string
+	every int64 // bytes of new records, see sumEvery
+	mu    sync.Mutex
+	past  *past
 }
 
 // Open names a ledger. It touches nothing; a file that is not there is found out by the first call that reads it.
-func Open(path string) *Ledger { return &Ledger{path: path} }
+func Open(path string) *Ledger { return &Ledger{path: path, every: sumEvery} }
 
 // Create makes the file with the budget as its first record. A ledger that exists is never replaced: usererr Conflict.
 func (l *Ledger) Create(ctx context.Context, budget money.Amount, at time.Time) error {
@@ -51,15 +52,15 @@ func (l *Ledger) Create(ctx context.Context, budget money.Amount, at time.Time) 
 
 // Read returns the state of the ledger. It takes no lock, and a last line that is only half there, because it is being
 // written or its writer died, does not count. The error has the code Unreadable; then no run may start.
-func (l *Ledger) Read() (Book, error) { return l.read(func(*past) {}) }
+func (l *Ledger) Read() (Book, error) { return l.read(l.refresh, func(*past) {}) }
 
-// read shows look the state that it returns.
-func (l *Ledger) read(look func(*past)) (Book, error) {
+// read brings the state up to date and shows it look.
+func (l *Ledger) read(update func() error, look func(*past)) (Book, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// While a writer cuts off a half line and goes on behind it, a reader can see a mixture of both. That does not last.
 	for try := 1; ; try++ {
-		err := l.refresh()
+		err := update()
 		if err == nil {
 			look(l.past)
 			return l.past.book(), nil
@@ -96,6 +97,12 @@ func (l *Ledger) change(ctx context.Context, at time.Time, f func(*past) (*Recor
 		return err
 	}
 	r, err := f(l.past)
+	if errors.Is(err, errWhole) {
+		if err := l.whole(); err != nil {
+			return err
+		}
+		r, err = f(l.past)
+	}
 	if err != nil || r == nil {
 		return err
 	}
@@ -125,7 +132,11 @@ func (l *Ledger) add(r Record, at time.Time) error {
 	if err := files.Append(l.path, line); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	return l.refresh()
+	if err := l.refresh(); err != nil {
+		return err
+	}
+	l.writeSums()
+	return nil
 }
 
 // cutTorn removes the half line at the end that a crash or a full disk left, after it has been kept in a file of its own.

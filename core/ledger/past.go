@@ -30,6 +30,8 @@ type past struct {
 	open    map[string]*run // those that reserved and did not end
 	nano    money.Nano      // spent by all runs
 	tokens  int64
+	base    *sums // what came before runs; nil: nothing did
+	summed  int64 // up to where the sums beside the file go
 }
 
 // run is one run in the ledger.
@@ -43,26 +45,60 @@ type run struct {
 	unpriced []string
 }
 
-// refresh reads what is new in the file. On an error the state stays at the last good record.
-func (l *Ledger) refresh() error {
+// open opens the file, which must be a regular one.
+func (l *Ledger) open() (*os.File, os.FileInfo, error) {
 	f, err := os.OpenFile(l.path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return l.unreadable(err)
+		return nil, nil, l.unreadable(err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, l.unreadable(err)
+	}
+	return f, info, nil
+}
+
+// refresh reads what is new in the file. On an error the state stays at the last good record.
+func (l *Ledger) refresh() error {
+	f, info, err := l.open()
+	if err != nil {
+		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return l.unreadable(err)
-	}
-	if !info.Mode().IsRegular() {
-		return l.unreadable(errors.New("not a regular file"))
-	}
 	p := l.past
 	if p == nil || !os.SameFile(p.file, info) || info.Size() < p.offset {
-		p = &past{runs: map[string]*run{}, open: map[string]*run{}}
+		p = l.fromSums(f, info.Size())
 	}
 	p.file = info
-	if err := p.read(io.NewSectionReader(f, p.offset, info.Size()-p.offset)); err != nil {
+	err = p.read(io.NewSectionReader(f, p.offset, info.Size()-p.offset))
+	if errors.Is(err, errWhole) || err != nil && p.base != nil { // also what the sums and the rest do not agree on
+		p = &past{file: info, summed: p.summed, runs: map[string]*run{}, open: map[string]*run{}}
+		err = p.read(io.NewSectionReader(f, 0, info.Size()))
+	}
+	return l.take(p, err)
+}
+
+// whole reads all of the file, whatever sums there are.
+func (l *Ledger) whole() error {
+	f, info, err := l.open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	p := &past{file: info, runs: map[string]*run{}, open: map[string]*run{}}
+	if l.past != nil {
+		p.summed = l.past.summed
+	}
+	return l.take(p, p.read(io.NewSectionReader(f, 0, info.Size())))
+}
+
+// take makes p the state, unless it cannot be it.
+func (l *Ledger) take(p *past, err error) error {
+	if err != nil {
 		return l.unreadable(err)
 	}
 	if p.seq == 0 {
@@ -137,8 +173,14 @@ func (p *past) fits(r Record) error {
 		return fmt.Errorf("the first record is %q, not the budget", r.Kind)
 	case p.seq > 0 && r.Unit != "" && r.Unit != p.budget.Unit:
 		return fmt.Errorf("it counts %q, the budget %q", r.Unit, p.budget.Unit)
-	case r.Kind == Reserve && p.runs[r.Run] != nil:
-		return fmt.Errorf("run %s reserved before", r.Run)
+	case r.Kind == Reserve || r.Kind == Spend:
+		e, err := p.find(r.Run)
+		if err != nil {
+			return err
+		}
+		if e != nil && r.Kind == Reserve {
+			return fmt.Errorf("run %s reserved before", r.Run)
+		}
 	}
 	return nil
 }

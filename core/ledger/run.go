@@ -28,7 +28,11 @@ type ReserveRequest struct {
 // reserved and was not launched, it answers the same; for one that was launched or has ended: usererr Conflict.
 func (l *Ledger) Reserve(ctx context.Context, q ReserveRequest) (limit int64, d money.Decision, err error) {
 	err = l.change(ctx, q.Now, func(p *past) (*Record, error) {
-		if e := p.runs[q.Run]; e != nil {
+		e, err := p.find(q.Run)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
 			if p.open[q.Run] == nil || e.Launched || e.Agent != q.Agent || e.Step != q.Step {
 				return nil, usererr.New(usererr.Conflict, "", "run %s has been used already", q.Run)
 			}
@@ -89,7 +93,11 @@ func (l *Ledger) Spend(ctx context.Context, run string, s Spent, at time.Time) e
 	return l.change(ctx, at, func(p *past) (*Record, error) {
 		r := &Record{Kind: Spend, Run: run, Agent: s.Agent, Step: s.Step, Nano: s.Nano, Tokens: s.Tokens, Requests: s.Requests,
 			ByModel: s.ByModel, Source: s.Source, Unpriced: s.Unpriced, Note: s.Note}
-		if e := p.runs[run]; e != nil {
+		e, err := p.find(run)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
 			isNew := func(model string) bool { return !slices.Contains(e.unpriced, model) }
 			if e.settled && s.Nano >= 0 && s.Nano <= e.nano && s.Tokens >= 0 && s.Tokens <= e.tokens && !slices.ContainsFunc(s.Unpriced, isNew) {
 				return nil, nil
