@@ -133,7 +133,7 @@ func (m *meter) tell(e *event, r *reply, uuid string, now time.Time) *message {
 }
 
 // running is what was spent so far, quickly told.
-func (m *meter) running() (money.Nano, int64) { return m.nano + m.more.Nano, m.tokens + m.more.Tokens }
+func (m *meter) running() (money.Nano, int64) { return money.Sum(m.nano, m.more.Nano), money.Sum(m.tokens, m.more.Tokens) }
 
 // calls counts an open message at one token a byte, or at all that the response may have.
 func (g *message) calls(maxOutput int64) []usage.Call {
@@ -156,8 +156,7 @@ func (m *meter) update(g *message) {
 		n, _ := m.price(c.Model, c.Usage, g.At(), c.Fast)
 		nano, tokens = money.Sum(nano, n), money.Sum(tokens, c.Usage.Tokens())
 	}
-	m.nano += nano - g.nano
-	m.tokens += tokens - g.tokens
+	m.nano, m.tokens = money.Sum(m.nano-g.nano, nano), money.Sum(m.tokens-g.tokens, tokens) // what does not fit stays at the most
 	g.nano, g.tokens = nano, tokens
 }
 
@@ -187,7 +186,7 @@ func (m *meter) spend() runner.Spend {
 		use := m.models[model]
 		more := least(less(use.Usage(), seenOf(s.ByModel, model)), rest)
 		rest = less(rest, more)
-		listed += use.Listed()
+		listed = money.Sum(listed, use.Listed())
 		if more == (money.Usage{}) {
 			continue
 		}
@@ -195,12 +194,12 @@ func (m *meter) spend() runner.Spend {
 		if !known {
 			s.Unpriced = append(s.Unpriced, model)
 		}
-		s.Nano += nano
+		s.Nano = money.Sum(s.Nano, nano)
 		s.ByModel[model] = s.ByModel[model].Add(more)
 	}
 	s.Nano = max(s.Nano, listed)
 	for _, u := range s.ByModel {
-		s.Tokens += u.Tokens()
+		s.Tokens = money.Sum(s.Tokens, u.Tokens())
 	}
 	slices.Sort(s.Unpriced)
 	s.Unpriced = slices.Compact(s.Unpriced)

@@ -1,7 +1,11 @@
 package claude
 
 import (
+	"bytes"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -115,5 +119,83 @@ func TestRequestsOfTheMainConversation(t *testing.T) {
 	m := metered(t, 0, begin("msg_1", `{}`), sub, begin("msg_3", `{}`))
 	if m.requests != 2 || len(m.messages) != 3 {
 		t.Errorf("%d requests, %d messages", m.requests, len(m.messages))
+	}
+}
+
+// FuzzStream: whatever a program prints, the meter goes on, never wraps, and tells the same at once and in the end.
+func FuzzStream(f *testing.F) {
+	list := money.Default()
+	paths, err := filepath.Glob("testdata/streams/*.jsonl")
+	if err != nil || len(paths) < 10 {
+		f.Fatal(len(paths), err)
+	}
+	for _, p := range paths {
+		data, err := os.ReadFile(p)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(strings.Join([]string{begin("x", `{"input_tokens":100}`), `{"type":"user"}`, end("x", `"end_turn"`, `{"output_tokens":1}`), begin("x", `{}`), copyOf("x", `{}`), total(`"m":{"inputTokens":1e15}`)}, "\n")))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := newMeter(list.Cost, 16_000)
+		for line := range bytes.Lines(data) {
+			e, ok := decode(line)
+			if !ok {
+				continue
+			}
+			m.add(&e, time.Unix(1_796_000_000, 0))
+			s := m.spend()
+			nano, tokens := m.running()
+			if nano < 0 || tokens < 0 || s.Nano < 0 || s.Tokens < 0 {
+				t.Fatalf("%d nano-dollars, %d tokens, in the end %+v", nano, tokens, s)
+			}
+			if e.Type == "result" && e.Models != nil && (nano != s.Nano || tokens != s.Tokens) {
+				t.Fatalf("at a result: %d and %d, in the end %+v", nano, tokens, s)
+			}
+		}
+	})
+}
+
+// TestMeterWithoutPartialMessages: responses whose ids are used again are told apart by what the user sends between them.
+func TestMeterWithoutPartialMessages(t *testing.T) {
+	const user = `{"type":"user","message":{"content":[{"type":"tool_result"}]}}`
+	m := metered(t, 0, copyOf("chatcmpl-1", `{"input_tokens":10}`), copyOf("chatcmpl-1", `{"input_tokens":10}`), user, copyOf("chatcmpl-1", `{"input_tokens":10}`), user,
+		copyOf("msg_1", `{"input_tokens":100}`), user, copyOf("msg_1", `{"input_tokens":100}`))
+	if s := m.spend(); s.Tokens != 120 || s.Requests != 3 {
+		t.Errorf("%+v", s)
+	}
+	// Tools may answer while a message goes on: it is still the same one.
+	m = metered(t, 0, begin("chatcmpl-1", `{"input_tokens":10}`), user, copyOf("chatcmpl-1", `{"input_tokens":10}`), end("chatcmpl-1", `"tool_use"`, `{"output_tokens":5}`), copyOf("chatcmpl-1", `{"input_tokens":10}`))
+	if s := m.spend(); s.Tokens != 15 || s.Requests != 1 {
+		t.Errorf("%+v", s)
+	}
+	// An advisor costs what its own model costs; a fast answer is priced as one.
+	adviser := `{"input_tokens":10,"speed":"fast","iterations":[{"type":"advisor_message","model":"claude-opus-5-5","input_tokens":100}]}`
+	var fasts []string
+	m = newMeter(func(model string, u money.Usage, at time.Time, fast bool) (money.Nano, bool) {
+		if fast {
+			fasts = append(fasts, model)
+		}
+		return price(model, u, at, fast)
+	}, 0)
+	for range 2 {
+		e, _ := decode([]byte(copyOf("msg_1", adviser)))
+		m.add(&e, time.Unix(1_796_000_000, 0))
+	}
+	if s := m.spend(); s.ByModel["claude-opus-5-5"].Input != 100 || s.ByModel[sonnet].Input != 10 || s.Nano != 10*2000+100*15_000 || len(fasts) == 0 || fasts[0] != sonnet {
+		t.Errorf("%+v, fast %v", s, fasts)
+	}
+}
+
+// TestMeterDoesNotWrap: more than can be counted is the most that can be, not a little.
+func TestMeterDoesNotWrap(t *testing.T) {
+	m := newMeter(money.Default().Cost, 0)
+	for _, l := range []string{copyOf("msg_1", `{"input_tokens":1e15,"output_tokens":1e15}`), copyOf("msg_2", `{"output_tokens":1e15}`), total(`"claude-future-9":{"inputTokens":1e15,"outputTokens":1e15}`)} {
+		e, _ := decode([]byte(l))
+		m.add(&e, time.Unix(1_796_000_000, 0))
+		if nano, _ := m.running(); nano != math.MaxInt64 || m.spend().Nano != math.MaxInt64 {
+			t.Errorf("after %s: %d, in the end %d", l, nano, m.spend().Nano)
+		}
 	}
 }
