@@ -91,7 +91,7 @@ func TestSumsAreUsed(t *testing.T) {
 func TestBadSums(t *testing.T) {
 	path := written(t, 400)
 	plain := read(t, Open(path))
-	other := written(t, 600)
+	other := written(t, 300)
 	ok(t, eager(other).Spend(t.Context(), "new", Spent{Nano: 1}, at(2000)))
 	foreign, err := os.ReadFile(other + sumsSuffix)
 	ok(t, err)

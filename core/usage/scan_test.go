@@ -39,6 +39,7 @@ func TestBrokenLines(t *testing.T) {
 		"cut three times":                      {cut(a, `"con`) + cut(a, `"mess`) + cut(a, "null") + b + "\n" + a, 3, 1, 0},
 		"cut and a line break":                 {cut(a, `"con`) + "\n" + b + "\n", 2, 1, 0},
 		"cut with a part that looks whole":     {cut(nested, `"data":`) + a[:len(a)-3] + b + "\n", 2, 1, 0},
+		"cut behind a part like a record":      {`{"type":"progress","data":{"type":"assistant","message":{"id":"msg_x","model":"claude-opus-5-5","usage":{"input_tokens":64}}},"mess` + b + "\n", 2, 1, 0},
 		"NULs in front":                        {strings.Repeat("\x00", 5000) + a + "\n" + b, 3, 0, 0},
 		"NULs in the middle":                   {cut(a, `"con`) + strings.Repeat("\x00", 50) + b + "\n", 2, 1, 0},
 		"NULs at the end":                      {a + "\n" + strings.Repeat("\x00", 5000), 1, 0, 0},
