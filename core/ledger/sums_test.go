@@ -91,8 +91,12 @@ func TestSumsAreUsed(t *testing.T) {
 func TestBadSums(t *testing.T) {
 	path := written(t, 400)
 	plain := read(t, Open(path))
-	other := written(t, 300)
-	ok(t, eager(other).Spend(t.Context(), "new", Spent{Nano: 1}, at(2000)))
+	other := written(t, 400)
+	data, err := os.ReadFile(other)
+	ok(t, err)
+	last := bytes.LastIndex(data, []byte(`"nano_usd":1000000`))
+	ok(t, os.WriteFile(other, append(data[:last], bytes.Replace(data[last:], []byte("1000000"), []byte("9000000"), 1)...), 0o600))
+	ok(t, eager(other).Spend(t.Context(), "new", Spent{Nano: 5, Tokens: 5}, at(2000))) // as long as the other
 	foreign, err := os.ReadFile(other + sumsSuffix)
 	ok(t, err)
 	ok(t, eager(path).Release(t.Context(), "none", "", at(1))) // adds nothing
