@@ -133,7 +133,9 @@ func (m *meter) tell(e *event, r *reply, uuid string, now time.Time) *message {
 }
 
 // running is what was spent so far, quickly told.
-func (m *meter) running() (money.Nano, int64) { return money.Sum(m.nano, m.more.Nano), money.Sum(m.tokens, m.more.Tokens) }
+func (m *meter) running() (money.Nano, int64) {
+	return money.Sum(m.nano, m.more.Nano), money.Sum(m.tokens, m.more.Tokens)
+}
 
 // calls counts an open message at one token a byte, or at all that the response may have.
 func (g *message) calls(maxOutput int64) []usage.Call {
