@@ -155,7 +155,7 @@ func (m *meter) update(g *message) {
 	var nano money.Nano
 	var tokens int64
 	for _, c := range g.calls(m.maxOutput) {
-		n, _ := m.price(c.Model, c.Usage, g.At(), c.Fast)
+		n, _ := c.Cost(m.price, g.At())
 		nano, tokens = money.Sum(nano, n), money.Sum(tokens, c.Usage.Tokens())
 	}
 	m.nano, m.tokens = money.Sum(m.nano-g.nano, nano), money.Sum(m.tokens-g.tokens, tokens) // what does not fit stays at the most
@@ -169,7 +169,7 @@ func (m *meter) spend() runner.Spend {
 	var seen, told money.Usage
 	for _, g := range m.messages {
 		for _, c := range g.calls(m.maxOutput) {
-			if _, known := m.price(c.Model, c.Usage, g.At(), c.Fast); !known {
+			if _, known := c.Cost(m.price, g.At()); !known {
 				s.Unpriced = append(s.Unpriced, c.Model)
 			}
 			s.ByModel[c.Model], seen = s.ByModel[c.Model].Add(c.Usage), seen.Add(c.Usage)

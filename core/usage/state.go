@@ -68,7 +68,7 @@ func (s *Scan) Save(path string) error {
 		b = append(b, "r "...)
 		b = hex.AppendEncode(b, k[:])
 		t := r.Tokens
-		for _, n := range []int64{int64(m), r.at, flag(r.main), flag(t.Speed == fast), int64(t.Input), int64(t.Output), int64(t.CacheRead),
+		for _, n := range []int64{int64(m), r.at, flag(r.main), flag(t.Speed == fast), flag(t.Geo == inUS), int64(t.Input), int64(t.Output), int64(t.CacheRead),
 			int64(t.Written), int64(t.Split.For5m), int64(t.Split.For1h), int64(t.Server.Searches)} {
 			b = strconv.AppendInt(append(b, ' '), n, 10)
 		}
@@ -163,7 +163,7 @@ func (s *Scan) restore(line []byte, models []string) bool {
 		s.records[k] = to
 		return true
 	case "r":
-		var n [11]int64
+		var n [12]int64
 		for i := range n {
 			var word []byte
 			word, rest, _ = bytes.Cut(rest, []byte(" "))
@@ -183,8 +183,11 @@ func (s *Scan) restore(line []byte, models []string) bool {
 		if n[3] == 1 {
 			t.Speed = fast
 		}
-		t.Input, t.Output, t.CacheRead, t.Written = Number(n[4]), Number(n[5]), Number(n[6]), Number(n[7])
-		t.Split.For5m, t.Split.For1h, t.Server.Searches = Number(n[8]), Number(n[9]), Number(n[10])
+		if n[4] == 1 {
+			t.Geo = inUS
+		}
+		t.Input, t.Output, t.CacheRead, t.Written = Number(n[5]), Number(n[6]), Number(n[7]), Number(n[8])
+		t.Split.For5m, t.Split.For1h, t.Server.Searches = Number(n[9]), Number(n[10]), Number(n[11])
 		if len(rest) > 0 && json.Unmarshal(rest, (*[]Iteration)(&t.Iterations)) != nil {
 			return false
 		}

@@ -74,7 +74,7 @@ func (c *Count) Summary(price Price, zone *time.Location) Summary {
 			day = at.In(zone).Format(time.DateOnly)
 		}
 		for _, call := range r.Tokens.Calls(r.Model) {
-			nano, known := price(call.Model, call.Usage, at, call.Fast)
+			nano, known := call.Cost(price, at)
 			model, tokens := call.Model, call.Usage.Tokens()
 			if model == "" {
 				model = NoModel

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"time"
 
 	"example.com/AutoAgentProject/core/money"
 )
@@ -44,8 +45,9 @@ type Tokens struct {
 	Server struct {
 		Searches Number `json:"web_search_requests"`
 	} `json:"server_tool_use"`
-	Speed      Text       `json:"speed"`      // "fast" has a price of its own
-	Iterations Iterations `json:"iterations"` // only those of an advisor
+	Speed      Text       `json:"speed"`         // "fast" has a price of its own
+	Geo        Text       `json:"inference_geo"` // "us": bound to that region, which has a price of its own
+	Iterations Iterations `json:"iterations"`    // only those of an advisor
 }
 
 // Most is the larger of both, field by field: the program repeats a message, and early copies know less.
@@ -57,11 +59,17 @@ func (t Tokens) Most(o Tokens) Tokens {
 	if t.Speed == "" || o.Speed == fast {
 		t.Speed = o.Speed
 	}
+	if t.Geo == "" || o.Geo == inUS {
+		t.Geo = o.Geo
+	}
 	t.Iterations = t.Iterations.most(o.Iterations)
 	return t
 }
 
-const fast = "fast"
+const (
+	fast = "fast"
+	inUS = "us"
+)
 
 // Usage is the tokens by class, without those of an advisor. The part of the cache writes whose lifetime was not told
 // counts as written for five minutes.
@@ -79,16 +87,30 @@ type Call struct {
 	Model string
 	Usage money.Usage
 	Fast  bool
+	Bound bool // to one region
+}
+
+// Cost is its list price, and whether that is known.
+func (c Call) Cost(price Price, at time.Time) (money.Nano, bool) {
+	name := c.Model
+	if c.Bound {
+		name = "us.anthropic." + name // as price lists know it
+	}
+	return price(name, c.Usage, at, c.Fast)
 }
 
 // Calls are what a response of the model is charged as: itself, and each time it asked an advisor, which is a model of
 // its own whose tokens the others do not hold.
 func (t Tokens) Calls(model string) []Call {
-	calls := []Call{{Model: model, Usage: t.Usage(), Fast: t.Speed == fast}}
+	calls := []Call{t.call(model)}
 	for _, i := range t.Iterations {
-		calls = append(calls, Call{Model: string(i.Model), Usage: i.Tokens.Usage(), Fast: i.Tokens.Speed == fast})
+		calls = append(calls, i.Tokens.call(string(i.Model)))
 	}
 	return calls
+}
+
+func (t Tokens) call(model string) Call {
+	return Call{Model: model, Usage: t.Usage(), Fast: t.Speed == fast, Bound: t.Geo == inUS}
 }
 
 // Iteration is one pass of a response by another model.
