@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"example.com/AutoAgentProject/core/money"
@@ -93,7 +94,7 @@ type Call struct {
 // Cost is its list price, and whether that is known.
 func (c Call) Cost(price Price, at time.Time) (money.Nano, bool) {
 	name := c.Model
-	if c.Bound {
+	if c.Bound && !strings.Contains(name, "anthropic.") {
 		name = "us.anthropic." + name // as price lists know it
 	}
 	return price(name, c.Usage, at, c.Fast)
