@@ -17,6 +17,7 @@ type line struct {
 	id        string
 	model     string
 	usage     []byte // as it stands there; nil: none
+	event     string // of a stream, as the service sent it
 	version   string // of the program; in the first event of a stream
 	total     []byte // of a result, as it stands there; nil: none
 }
@@ -60,35 +61,64 @@ func (t *text) record() (*line, error) {
 			l.sidechain = string(k.b) == "true"
 			return err
 		case "message":
-			if b, ok := t.peek(); !ok || b != '{' {
+			return t.message(l, 1)
+		case "event":
+			return t.event(l)
+		case "api_message_id":
+			if l.id != "" {
 				return t.value(1, nil)
 			}
-			return t.message(l)
+			return t.string(&l.id)
 		}
 		return t.value(1, nil)
 	})
 	return l, err
 }
 
-func (t *text) message(l *line) error {
+// event reads what a stream passes on from the service: the beginning of a message, or its usage at its end.
+func (t *text) event(l *line) error {
+	if b, ok := t.peek(); !ok || b != '{' {
+		return t.value(1, nil)
+	}
 	return t.object(1, nil, func(name string) error {
+		switch name {
+		case "type":
+			return t.string(&l.event)
+		case "message":
+			return t.message(l, 2)
+		case "usage":
+			return t.usage(l, 2)
+		}
+		return t.value(2, nil)
+	})
+}
+
+func (t *text) message(l *line, depth int) error {
+	if b, ok := t.peek(); !ok || b != '{' {
+		return t.value(depth, nil)
+	}
+	return t.object(depth, nil, func(name string) error {
 		switch name {
 		case "id":
 			return t.string(&l.id)
 		case "model":
 			return t.string(&l.model)
 		case "usage":
-			l.usage = nil
-			if b, ok := t.peek(); !ok || b != '{' {
-				return t.value(2, nil)
-			}
-			k := keep{max: maxUsage}
-			err := t.value(2, &k)
-			l.usage = k.b
-			return err
+			return t.usage(l, depth+1)
 		}
-		return t.value(2, nil)
+		return t.value(depth+1, nil)
 	})
+}
+
+func (t *text) usage(l *line, depth int) error {
+	l.usage = nil
+	if b, ok := t.peek(); !ok || b != '{' {
+		return t.value(depth, nil)
+	}
+	k := keep{max: maxUsage}
+	err := t.value(depth, &k)
+	l.usage = k.b
+	return err
 }
 
 // string reads a string; what is none counts as empty.
@@ -104,7 +134,8 @@ func (t *text) string(to *string) error {
 
 // record is the line as the count wants it. ok is false for a line that tells no response.
 func (l *line) record(source string) (r Record, ok bool) {
-	if l.kind != "assistant" || l.usage == nil {
+	stream := l.kind == "stream_event" && l.id != "" && (l.event == "message_start" || l.event == "message_delta")
+	if l.kind != "assistant" && !stream || l.usage == nil {
 		return Record{}, false
 	}
 	r = Record{Source: source, ID: l.id, Request: l.request, UUID: l.uuid, Sidechain: l.sidechain, Model: l.model}

@@ -146,6 +146,24 @@ func TestFilesChange(t *testing.T) {
 	want("one has another name", 34, 1)
 }
 
+// TestStreams: the events of a stream tell the output of a response where its records do not, and count it no second time.
+func TestStreams(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "stream.jsonl"), strings.Join([]string{
+		`{"type":"system","subtype":"init","session_id":"s","model":"claude-opus-5-5"}`,
+		`{"type":"stream_event","event":{"type":"message_start","message":{"id":"msg_a","model":"claude-opus-5-5","usage":{"input_tokens":50,"output_tokens":1}}},"session_id":"s"}`,
+		`{"type":"stream_event","event":{"type":"content_block_delta","delta":{"text":"x"},"usage":{"input_tokens":900}},"api_message_id":"msg_a","session_id":"s"}`,
+		`{"type":"assistant","message":{"id":"msg_a","model":"claude-opus-5-5","usage":{"input_tokens":50,"output_tokens":1}},"session_id":"s"}`,
+		`{"api_message_id":"msg_a","type":"stream_event","event":{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":70}},"session_id":"s"}`,
+		`{"type":"stream_event","event":{"type":"message_delta","usage":{"output_tokens":900}},"session_id":"s"}`, // of which one?
+		`{"type":"result","usage":{"input_tokens":900},"modelUsage":{"claude-opus-5-5":{"inputTokens":900}},"session_id":"s"}`}, "\n"))
+	put(t, filepath.Join(dir, "transcript.jsonl"), strings.Replace(told("msg_a", 50), `"output_tokens":1`, `"output_tokens":70`, 1)+"\n")
+	sum := summary(scanned(t, dir, ""))
+	if got := sum.Totals; got.Messages != 1 || got.Input != 50 || got.Output != 70 || sum.ByModel["claude-opus-5-5"].Tokens != 120 {
+		t.Errorf("%+v", sum)
+	}
+}
+
 // TestWhatIsNoFile: nothing but regular files is opened, links lead nowhere, and what cannot be read is told.
 func TestWhatIsNoFile(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
