@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"example.com/AutoAgentProject/core/money"
@@ -206,5 +207,40 @@ func TestSetGrows(t *testing.T) {
 		if got := read(t, p).Nano; got != money.Nano(seq-1) {
 			t.Errorf("%d spent, want %d", got, seq-1)
 		}
+	}
+}
+
+// TestSumsUnderManyWriters: ledgers that write at the same time, each with its own idea of what it has read, leave sums
+// that say the same as the records.
+func TestSumsUnderManyWriters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	ok(t, eager(path).Create(t.Context(), money.Amount{Unit: money.NanoUSD, N: 1_000_000}, at(0)))
+	var all sync.WaitGroup
+	for w := range 6 {
+		all.Go(func() {
+			l := eager(path)
+			for i := range 12 {
+				if i%3 == 0 {
+					l = eager(path)
+				}
+				run := fmt.Sprintf("r%d-%d", w, i)
+				q := ReserveRequest{Run: run, Agent: "a", Step: "s", StepLimit: 100, MinRun: 1, AgentsDue: 1, Now: at(i)}
+				if _, d, err := l.Reserve(t.Context(), q); err != nil || d != money.Admit {
+					t.Error(d, err)
+				}
+				if i%2 == 0 {
+					if err := l.Spend(t.Context(), run, Spent{Nano: 10, Tokens: 1}, at(i)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	quick, whole := Open(path), Open(path)
+	got := read(t, quick)
+	ok(t, whole.whole())
+	if want := whole.past.book(); !reflect.DeepEqual(got, want) || quick.past.base == nil || got.Used.N != 6*6*10 || len(got.OpenRuns) != 36 {
+		t.Errorf("%+v with sums, want %+v", got, want)
 	}
 }
