@@ -95,7 +95,7 @@ func (g *Gateway) stopped() bool {
 
 // read reads and understands a body. If it cannot, it has answered.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (*ask, bool) {
-	done, ok := g.turn(r.Context())
+	done, ok := g.turn(w, r)
 	if !ok {
 		return nil, false
 	}
@@ -113,11 +113,12 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (*ask, bool) {
 }
 
 // turn waits until few enough bodies are in memory.
-func (g *Gateway) turn(ctx context.Context) (done func(), ok bool) {
+func (g *Gateway) turn(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
 	select {
 	case g.readers <- struct{}{}:
 		return func() { <-g.readers }, true
-	case <-ctx.Done():
+	case <-r.Context().Done():
+		g.refused(w, http.StatusPaymentRequired, "billing_error", errClosed.Error())
 		return nil, false
 	}
 }
@@ -176,12 +177,12 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, cancel context
 
 // countTokens forwards a question that costs nothing: how large a prompt is.
 func (g *Gateway) countTokens(w http.ResponseWriter, r *http.Request, cancel context.CancelCauseFunc) {
-	done, ok := g.turn(r.Context())
+	done, ok := g.turn(w, r)
 	if !ok {
 		return
 	}
-	defer done()
 	body, ok := g.body(w, r)
+	done()
 	if !ok {
 		return
 	}
