@@ -1,12 +1,10 @@
 package gateway
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -38,9 +36,9 @@ var unlike = []string{"messages", "max_tokens", "metadata", "stream", "temperatu
 
 // parse understands the body of a request. An error is a sentence for whoever sent it.
 func parse(body []byte) (*ask, error) {
-	fields, at, err := members(body)
+	fields, at, err := object(body)
 	if err != nil {
-		return nil, fmt.Errorf("the body is not understood: %w", err)
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(mayHold, name) {
@@ -154,64 +152,6 @@ func (a *ask) lowered(output int64) []byte {
 	b = append(b, a.body[:a.maxAt]...)
 	b = strconv.AppendInt(b, output, 10)
 	return append(b, a.body[a.maxEnd:]...)
-}
-
-// members splits an object. A name that stands there twice is an error: two readers could take different ones.
-func members(raw []byte) (fields map[string]json.RawMessage, at map[string]int, err error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, nil, errors.New("not an object")
-	}
-	fields, at = map[string]json.RawMessage{}, map[string]int{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, nil, errors.New("not JSON")
-		}
-		name, ok := t.(string)
-		var value json.RawMessage
-		if !ok || d.Decode(&value) != nil {
-			return nil, nil, errors.New("not JSON")
-		}
-		if _, twice := fields[name]; twice {
-			return nil, nil, fmt.Errorf("%.40q stands there twice", name)
-		}
-		fields[name], at[name] = value, int(d.InputOffset())-len(value)
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, nil, errors.New("not JSON")
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, nil, errors.New("something follows the object")
-	}
-	return fields, at, nil
-}
-
-// elements splits an array.
-func elements(raw []byte) ([]json.RawMessage, error) {
-	var all []json.RawMessage
-	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &all) != nil {
-		return nil, errors.New("not an array")
-	}
-	return all, nil
-}
-
-// typeOf is the type that an object names; "" if it names none.
-func typeOf(raw []byte) (string, error) {
-	fields, _, err := members(raw)
-	if err != nil {
-		return "", err
-	}
-	return text(fields["type"]), nil
-}
-
-// text is a JSON text, "" for null and whatever else.
-func text(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
 }
 
 // digest is the sum of texts, each told apart from the next.

@@ -186,9 +186,9 @@ func (g *Gateway) countTokens(w http.ResponseWriter, r *http.Request, cancel con
 	if !ok {
 		return
 	}
-	fields, _, err := members(body)
+	fields, _, err := object(body)
 	if err != nil {
-		g.refused(w, http.StatusBadRequest, "invalid_request_error", "the body is not understood: "+err.Error())
+		g.refused(w, http.StatusBadRequest, "invalid_request_error", err.Error())
 		return
 	}
 	if model := text(fields["model"]); !slices.Contains(g.cfg.Models, model) {
