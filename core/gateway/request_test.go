@@ -107,6 +107,8 @@ func TestPromptBound(t *testing.T) {
 		{"another role", body(head, strings.Replace(plain, "user", "system", 1)), -1, toolTokens},
 		{"an earlier message grew", body(head, `{"role":"user","content":[{"type":"text","text":"hello"},{"type":"text","text":"you"}]}`), int64(len(`{"type":"text","text":"you"}`)), toolTokens},
 		{"an image", body(head, plain+","+image), int64(len(image)) + imageTokens, toolTokens + imageTokens},
+		{"a tool that was kept back is shown", body(head, plain+`,{"role":"user","content":[{"type":"tool_reference","tool_name":"a"}]}`),
+			int64(len(`{"role":"user","content":[{"type":"tool_reference","tool_name":"a"}]}`)) + int64(len(tools)-len(`"tools":,`)), toolTokens + int64(len(tools)-len(`"tools":,`))},
 		{"a shape nobody knows, new", body(head, `{"role":"user","content":[{"type":"hologram"}]}`), -2, 0},
 		{"pages in few bytes, new", body(system, pdf), -2, 0},
 	} {
@@ -153,6 +155,19 @@ func TestUnboundedAfterItWasCounted(t *testing.T) {
 	k.learn(one.prompt, 7000)
 	if n := k.bound(two.prompt); n != 7000+int64(len(`{"role":"assistant","content":"x"}`)) {
 		t.Errorf("known: %d", n)
+	}
+}
+
+// TestNothingIsLearnedWhenAnswersAreLeftOut: what a prompt counts without some answers of tools says nothing about the next.
+func TestNothingIsLearnedWhenAnswersAreLeftOut(t *testing.T) {
+	var k known
+	a, err := parse([]byte(`{"model":"m","max_tokens":9,"context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]},"messages":[{"role":"user","content":"x"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.learn(a.prompt, 3)
+	if n := k.bound(a.prompt); n != int64(len(a.body)) {
+		t.Errorf("%d", n)
 	}
 }
 
