@@ -207,6 +207,17 @@ func TestRealExhaustion(t *testing.T) {
 	}
 }
 
+// TestRealCutShort: what the program does when a response ends at the max_tokens that was left for it.
+func TestRealCutShort(t *testing.T) {
+	t.Parallel()
+	step := scriptmodel.Step{Content: []map[string]any{say("as far as it")}, StopReason: "max_tokens", Usage: map[string]any{"output_tokens": 2000}}
+	r := play(t, []scriptmodel.Step{step, step, step, step, step, step}, func(c *Config, j *runner.Job, r *run) { c.Cap.N = int64(money.USD) / 10 })
+	got := r.Report()
+	if r.result.Verdict != runner.Failed || len(r.seen) != 4 || got.Lowered != 4 || got.Spent != 0 || got.Charged > int64(money.USD)/10 {
+		t.Errorf("%d requests, %+v", len(r.seen), got)
+	}
+}
+
 // TestRealCutStream: what the program does when the model's stream breaks off.
 func TestRealCutStream(t *testing.T) {
 	t.Parallel()

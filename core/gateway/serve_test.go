@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -320,6 +321,9 @@ func byteForByte(t *testing.T, kind string) {
 	s := newStage(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", kind)
+		if kind != "text/event-stream" { // the proxy knows by itself what to do with a stream, and with a body of unknown length
+			w.Header().Set("Content-Length", strconv.Itoa(len(strings.Join(events, ""))))
+		}
 		w.Header().Set("Request-Id", "req_1")
 		flush := http.NewResponseController(w).Flush
 		_ = flush()
