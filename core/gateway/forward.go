@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,9 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
-
-	"example.com/AutoAgentProject/core/money"
 )
 
 // maxAnswer is how much of an answer that is no stream is kept to be counted; maxError how much of an error is passed on.
@@ -151,118 +147,3 @@ func (g *Gateway) unanswered(w http.ResponseWriter, r *http.Request, err error) 
 	}
 	refuse(w, http.StatusBadGateway, "api_error", g.cfg.Credential.strike(fmt.Sprintf("the model cannot be reached: %v", err)))
 }
-
-// settle charges what the response cost, once: what was told, and for the rest the most that it can be.
-func (c *call) settle() {
-	if c.settled {
-		return
-	}
-	c.settled = true
-	g, r, n := c.g, &c.record, c.meter.Count()
-	r.Usage = n.Usage
-	r.Cut = !n.Final && !c.free
-	switch {
-	case c.free || n.Failed && !n.Begun:
-		r.Amount, r.Cut, r.Usage = 0, false, money.Usage{}
-	case n.Begun:
-		if !n.Final {
-			// Not all that was written has been seen, and thinking is not shown at all.
-			n.Usage.Output = max(n.Usage.Output, c.output)
-		}
-		amount, known := g.tariff.cost(r.Model, n, r.Time)
-		r.Amount, r.Unpriced = amount, !known
-	default:
-		r.Amount = r.Worst
-	}
-	r.Beyond = r.Amount > r.Worst
-	if n.Begun {
-		g.known.learn(c.ask.prompt, n.Usage.Prompt())
-	}
-	g.account.settle(r.Worst, r.Amount)
-	g.note(n, *r)
-	if g.cfg.OnRecord != nil {
-		g.cfg.OnRecord(*r)
-	}
-}
-
-func (g *Gateway) note(n Count, r Record) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.regional = g.regional || n.Regional
-	t := g.report.ByModel[r.Model]
-	g.report.ByModel[r.Model] = Total{t.Requests + 1, t.Usage.Add(r.Usage), money.Sum(t.Amount, r.Amount)}
-	for counter, yes := range map[*int]bool{&g.report.Lowered: r.MaxTokens < r.Asked, &g.report.Cut: r.Cut, &g.report.Beyond: r.Beyond} {
-		if yes {
-			*counter++
-		}
-	}
-	if r.Unpriced && !slices.Contains(g.report.Unpriced, r.Model) {
-		g.report.Unpriced = append(g.report.Unpriced, r.Model)
-	}
-}
-
-// tap lets a body pass and shows it to the meter. What it cost is settled before the reader gets the end, so that the
-// reader's next request finds the rest given back.
-type tap struct {
-	body   io.ReadCloser
-	call   *call
-	events *splitter // nil: it is no stream
-	whole  []byte
-	large  bool
-}
-
-func (t *tap) Read(p []byte) (int, error) {
-	n, err := t.body.Read(p)
-	switch {
-	case t.call.settled:
-	case t.events != nil:
-		if t.events.write(p[:n]); t.call.meter.Count().Final {
-			t.call.settle()
-		}
-	case len(t.whole)+n > maxAnswer:
-		t.large, t.whole = true, nil
-	case !t.large:
-		t.whole = append(t.whole, p[:n]...)
-	}
-	if errors.Is(err, io.EOF) && !t.call.settled {
-		if t.events == nil {
-			t.call.meter.Body(t.whole)
-		}
-		t.call.settle()
-	}
-	return n, err
-}
-
-func (t *tap) Close() error { return t.body.Close() }
-
-// patient cuts a response whose next piece does not come. The time in which the reader is slow does not count.
-type patient struct {
-	io.ReadCloser
-	idle   time.Duration
-	cancel context.CancelCauseFunc
-}
-
-func (p *patient) Read(b []byte) (int, error) {
-	t := time.AfterFunc(p.idle, func() { p.cancel(fmt.Errorf("the service sent nothing for %v", p.idle)) })
-	defer t.Stop()
-	return p.ReadCloser.Read(b)
-}
-
-// unpacked is a gzipped body as it was meant. The beginning is not read before somebody asks for it.
-type unpacked struct {
-	from   io.ReadCloser
-	reader *gzip.Reader
-}
-
-func (u *unpacked) Read(p []byte) (int, error) {
-	if u.reader == nil {
-		r, err := gzip.NewReader(u.from)
-		if err != nil {
-			return 0, fmt.Errorf("unpack the answer: %w", err)
-		}
-		u.reader = r
-	}
-	return u.reader.Read(p)
-}
-
-func (u *unpacked) Close() error { return u.from.Close() }
