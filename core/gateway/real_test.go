@@ -75,9 +75,7 @@ func play(t *testing.T, steps []scriptmodel.Step, before func(*Config, *runner.J
 	})
 	defer r.model.Close()
 	r.job.Credential.Secret, r.job.BaseURL = r.Token(), r.url
-	r.result, err = claude.New(claude.Config{Program: program, Launcher: cell.Launcher{}, Price: func(model string, u money.Usage, at time.Time) (money.Nano, bool) {
-		return money.Default().Cost(model, u, at, false)
-	}}).Run(ctx, r.job)
+	r.result, err = claude.New(claude.Config{Program: program, Launcher: cell.Launcher{}, Price: money.Default().Cost}).Run(ctx, r.job)
 	if err != nil {
 		t.Fatal(err)
 	}
