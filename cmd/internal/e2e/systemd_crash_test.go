@@ -1,0 +1,182 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/AutoAgentProject/core/ledger"
+	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/scriptmodel"
+	"example.com/AutoAgentProject/core/units"
+)
+
+// threeSteps is a script for two agents: two steps beside each other and one that needs both. Each takes a little while.
+func threeSteps() []scriptmodel.Rule {
+	slow := func(id string) scriptmodel.Rule {
+		s := bash("echo " + id + " > " + id)
+		s.DelayMS = 700
+		return works(id, s)
+	}
+	return []scriptmodel.Rule{planned(step("left", "test -f left"), step("right", "test -f right"), step("both", "test -f both", "left", "right")),
+		slow("left"), slow("right"), slow("both")}
+}
+
+// once checks that a mission of threeSteps ended as if nothing had happened: every step merged once, every handoff
+// finished once, every run paid once, every message made once.
+func (p *person) once(id string) {
+	t := p.t
+	t.Helper()
+	p.over(id)
+	st := p.store(id)
+	if v := p.status(id); v.Phase != "completed" || v.Budget.Reserved != 0 {
+		t.Errorf("phase %q, reserved %d: %v", v.Phase, v.Budget.Reserved, v.Warnings)
+	}
+	pl, err := st.Plan()
+	if err != nil || !pl.AllDone() || pl.Round != 1 || len(pl.Steps) != 3 {
+		t.Fatalf("plan: %v %+v", err, pl)
+	}
+	log := p.git(id, "log", "--format=%s", "main")
+	handoffs := 0
+	for _, s := range pl.Steps {
+		if n := strings.Count("\n"+log, "\n"+s.ID+":"); n != 1 {
+			t.Errorf("step %s was merged %d times:\n%s", s.ID, n, log)
+		}
+		if s.State != plan.Done || len(s.Handoffs) != 1 {
+			t.Errorf("step %s: %s after %d handoffs: %v", s.ID, s.State, len(s.Handoffs), s.Reasons)
+		}
+		handoffs += len(s.Handoffs)
+	}
+	boxes := map[string]int{}
+	for _, agent := range []string{"codebuilder-1", "codebuilder-2"} {
+		for _, box := range []string{"new", "in_process", "completed", "failed"} {
+			names, _ := filepath.Glob(filepath.Join(st.Agent(agent), "inbox", box, "*.handoff"))
+			boxes[box] += len(names)
+		}
+	}
+	if boxes["completed"] != handoffs || boxes["new"]+boxes["in_process"]+boxes["failed"] != 0 {
+		t.Errorf("inboxes: %v, want %d completed", boxes, handoffs)
+	}
+	p.paid(id)
+	var said []string
+	messages, _ := filepath.Glob(filepath.Join(st.Notify(), "*", "*.json"))
+	for _, m := range messages {
+		b, _ := os.ReadFile(m)
+		said = append(said, string(b[max(0, strings.Index(string(b), `"text"`)):]))
+	}
+	slices.Sort(said)
+	if len(said) == 0 || len(slices.Compact(slices.Clone(said))) != len(said) {
+		t.Errorf("messages: %q", said)
+	}
+	if left, _ := filepath.Glob(filepath.Join(st.Work(), ".cells", "*", "*")); len(left) > 0 {
+		t.Errorf("scratch folders are left: %v", left)
+	}
+}
+
+// paid checks a ledger against the runs that lie there: each reserved once, ended once, and none that is not in it.
+func (p *person) paid(id string) {
+	p.t.Helper()
+	st := p.store(id)
+	book, err := st.Ledger().Read()
+	if err != nil || book.Reserved.N != 0 || len(book.OpenRuns) != 0 || book.Used.N > book.Budget.N {
+		p.t.Errorf("ledger: %v, reserved %v, open %v, used %v", err, book.Reserved, book.OpenRuns, book.Used)
+	}
+	b, _ := os.ReadFile(filepath.Join(st.Dir(), "ledger.jsonl"))
+	reserved, launched, ended := map[string]int{}, map[string]int{}, map[string]int{}
+	for line := range strings.Lines(string(b)) {
+		var r ledger.Record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			p.t.Errorf("ledger: %v: %s", err, line)
+		}
+		switch r.Kind {
+		case ledger.Reserve:
+			reserved[r.Run]++
+		case ledger.Launch:
+			launched[r.Run]++
+		case ledger.Spend, ledger.Release:
+			ended[r.Run]++
+		}
+	}
+	for run, n := range reserved {
+		if n != 1 || ended[run] != 1 {
+			p.t.Errorf("run %s reserved %d times and ended %d times:\n%s", run, n, ended[run], b)
+		}
+	}
+	runs, _ := filepath.Glob(filepath.Join(st.Dir(), "agents", "*", "runs", "*"))
+	for _, dir := range runs {
+		if run := filepath.Base(dir); launched[run] > 0 && ended[run] != 1 {
+			p.t.Errorf("run %s is not paid for", run)
+		}
+	}
+	for run := range launched {
+		if !slices.ContainsFunc(runs, func(dir string) bool { return filepath.Base(dir) == run }) {
+			p.t.Errorf("of run %s nothing is there", run)
+		}
+	}
+	var asked, counted int64
+	for _, u := range p.model.Stats().ByModel {
+		asked += u.Output
+	}
+	for _, u := range book.ByModel {
+		counted += u.Output
+	}
+	p.t.Logf("%s: %d runs, %s used, the model gave %d tokens, %d are in the ledger", id, len(reserved), book.Used, asked, counted)
+}
+
+// TestSystemdPowerCuts kills everything in the host at once, in the middle of a mission, and boots it again: the mission
+// goes on by itself and ends as if nothing had happened. By default one mission meets three cuts, with AUTOAGENT_FULL=1
+// ten missions one each.
+func TestSystemdPowerCuts(t *testing.T) {
+	each(t, func(t *testing.T, manager units.Manager) {
+		seed := uint64(time.Now().UnixNano())
+		random := rand.New(rand.NewPCG(seed, 1))
+		p := newPerson(t, manager, threeSteps())
+		cut := func(id string, k int) {
+			p.until(fmt.Sprintf("%d things happened in %s", k, id), func() bool {
+				stop, _ := p.store(id).Stopped()
+				return len(p.events(id, "")) >= k || stop != nil
+			})
+			time.Sleep(time.Duration(random.IntN(800)) * time.Millisecond) // not to synchronise: where it is cut is chance
+			n := len(p.events(id, ""))
+			p.host.Crash()
+			p.host.Boot()
+			t.Logf("%s was cut after %d events (seed %d)", id, n, seed)
+		}
+		if os.Getenv("AUTOAGENT_FULL") == "" {
+			p.start("cut", "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both")
+			for _, k := range []int{2, 8, 16} {
+				cut("cut", k)
+			}
+			p.once("cut")
+			p.nothingLeft()
+			return
+		}
+		for i := range 10 {
+			id := fmt.Sprintf("cut-%d", i)
+			p.start(id, "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both")
+			cut(id, 1+2*i)
+			p.once(id)
+		}
+		p.nothingLeft()
+	})
+}
+
+// TestSystemdManagerKilled: the manager of the user dies alone; systemd starts it again, and the mission goes on.
+func TestSystemdManagerKilled(t *testing.T) {
+	p := newPerson(t, units.User, threeSteps())
+	p.start("orphan", "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both")
+	p.until("both agents work", func() bool { return p.model.Stats().ByRule["left"] > 0 && p.model.Stats().ByRule["right"] > 0 })
+	unit := fmt.Sprintf("user@%d.service", p.host.UID(owner))
+	p.host.Systemctl("", "kill", "--kill-whom=main", "--signal=KILL", unit)
+	p.until("its manager is down", func() bool { return p.host.Systemctl("", "is-active", unit) != "active" })
+	p.t.Log(p.host.Systemctl("", "show", "-p", "ActiveState,SubState,Result,Restart", unit))
+	p.host.Systemctl("", "start", unit)
+	p.once("orphan")
+	p.nothingLeft()
+}

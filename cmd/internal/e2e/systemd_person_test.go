@@ -1,0 +1,303 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/AutoAgentProject/core/claude"
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/scriptmodel"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/testkit"
+	"example.com/AutoAgentProject/core/units"
+	"example.com/AutoAgentProject/core/view"
+)
+
+const (
+	owner    = "alice"          // whose missions they are
+	programs = "/srv/autoagent" // where the host has them
+)
+
+// person is a user of a throwaway host with the real systemd, whose missions one of its managers ticks.
+type person struct {
+	t       testing.TB
+	host    *testkit.Host
+	manager units.Manager
+	model   *scriptmodel.Server
+	env     []string
+}
+
+// managers are those that can tick missions.
+var managers = []units.Manager{units.User}
+
+// each runs a test with each manager.
+func each(t *testing.T, test func(t *testing.T, manager units.Manager)) {
+	for _, m := range managers {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			test(t, m)
+		})
+	}
+}
+
+// newPerson boots a host. more are binds of the host beside the programs.
+func newPerson(t testing.TB, manager units.Manager, rules []scriptmodel.Rule, more ...testkit.Bind) *person {
+	t.Helper()
+	testkit.Need(t, testkit.OnPath("bwrap"), "bwrap (apt-get install bubblewrap)")
+	testkit.Need(t, testkit.OnPath("node"), "node")
+	program, err := claude.Find(os.Getenv)
+	testkit.Need(t, err == nil, "the agent program (make tools)")
+	p := &person{t: t, manager: manager}
+	p.host = testkit.NewHost(t, testkit.HostOptions{Users: []string{owner}, Linger: []string{owner}, Binds: append(more,
+		testkit.Bind{Host: bin, Inside: programs}, testkit.Bind{Host: filepath.Dir(program), Inside: "/srv/claude"})})
+	if p.model, err = scriptmodel.New(scriptmodel.Script{Rules: rules}, scriptmodel.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go p.model.Serve(l)
+	t.Cleanup(func() { p.model.Close() })
+	p.env = []string{"env", "AUTOAGENT_UPSTREAM=http://" + l.Addr().String(), "AUTOAGENT_CLAUDE=/srv/claude/" + filepath.Base(program)}
+	cmd := p.host.Command(t.Context(), p.asks(), programs+"/AutoAgentProject", "login", "--kind", "api-key")
+	cmd.Stdin = strings.NewReader("example-key-of-sixteen\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("login: %v\n%s", err, out)
+	}
+	return p
+}
+
+// asks is who starts and stops: with the system's manager root does.
+func (p *person) asks() string {
+	if p.manager == units.System {
+		return ""
+	}
+	return owner
+}
+
+// unitDir is where the units lie, seen inside.
+func (p *person) unitDir() string {
+	if p.manager == units.System {
+		return "/etc/systemd/system"
+	}
+	return "/home/" + owner + "/.config/systemd/user"
+}
+
+// root is the root of all missions, seen inside.
+func (p *person) root() string {
+	if p.manager == units.System {
+		return "/var/lib/autoagent"
+	}
+	return "/home/" + owner + "/.local/share/autoagent"
+}
+
+// store is a mission's, read from outside. It is another one after a boot.
+func (p *person) store(id string) *store.Store {
+	return store.Root(p.host.Path(p.root())).Mission(id)
+}
+
+// do runs AutoAgentProject as the person.
+func (p *person) do(args ...string) (int, string) {
+	p.t.Helper()
+	ctx, done := context.WithTimeout(p.t.Context(), 3*time.Minute)
+	defer done()
+	argv := append(append([]string{}, p.env...), programs+"/AutoAgentProject")
+	if p.manager == units.System {
+		argv = append(argv, "--root", p.root())
+	}
+	out, exit := p.host.Run(ctx, p.asks(), append(argv, args...)...)
+	return exit, out
+}
+
+// start starts a mission that has to start.
+func (p *person) start(id, goal string, more ...string) string {
+	p.t.Helper()
+	code, out := p.do(p.starting(id, goal, more...)...)
+	if code != 0 {
+		p.t.Fatalf("start %s: exit status %d\n%s", id, code, out)
+	}
+	return out
+}
+
+// starting are the arguments of a start.
+func (p *person) starting(id, goal string, more ...string) []string {
+	args := []string{"start", id, goal, "--engine", "systemd", "--budget", "5usd"}
+	if p.manager == units.System {
+		args = append(args, "--system", "--run-as", owner)
+	}
+	return append(args, more...)
+}
+
+func (p *person) status(id string) view.Mission {
+	p.t.Helper()
+	var v view.Mission
+	_, out := p.do("status", id, "--json")
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		p.t.Fatalf("status --json: %v\n%s", err, out)
+	}
+	return v
+}
+
+// systemctl asks the manager that ticks.
+func (p *person) systemctl(args ...string) string {
+	p.t.Helper()
+	return p.host.Systemctl(p.asks(), args...)
+}
+
+// events are what happened in a mission, or what of one kind did.
+func (p *person) events(id, kind string) []journal.Event {
+	all, _, _, _ := p.store(id).Journal().Read(0)
+	var out []journal.Event
+	for _, e := range all {
+		if kind == "" || e.Kind == kind {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// history is what there is to say about a failed test.
+func (p *person) history() string {
+	var b strings.Builder
+	ids, _ := store.Root(p.host.Path(p.root())).IDs()
+	for _, id := range ids {
+		for _, e := range p.events(id, "") {
+			fmt.Fprintf(&b, "%s %s %s\n", id, e.At.Format("15:04:05.000"), e.Text)
+		}
+	}
+	b.WriteString(p.systemctl("list-units", "--all", "--no-legend", "--plain", "forge-autoagent*"))
+	journal := p.host.Journal(p.asks())
+	for _, e := range journal[max(0, len(journal)-60):] {
+		fmt.Fprintf(&b, "\n%s: %s", e["SYSLOG_IDENTIFIER"], e["MESSAGE"])
+	}
+	return b.String()
+}
+
+// until waits for a condition; how long at most says only when to give up.
+func (p *person) until(what string, ok func() bool) {
+	p.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(30 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatalf("waited in vain until %s\n%s", what, p.history())
+		}
+	}
+}
+
+// over waits until a mission has ended and its units are away.
+func (p *person) over(id string) {
+	p.t.Helper()
+	p.until(id+" is over", func() bool {
+		stop, err := p.store(id).Stopped()
+		return err == nil && stop != nil && len(p.installed(id)) == 0
+	})
+	p.until("systemd has forgotten "+id, func() bool { return p.loaded(id) == "" })
+}
+
+// names are the units of a mission of these specialists.
+func (p *person) names(id string) []string {
+	m, err := p.store(id).Mission()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return mission.UnitNames(id, m.Roster)
+}
+
+// loaded is what systemd knows of a mission.
+func (p *person) loaded(id string) string {
+	p.t.Helper()
+	return p.listed(p.names(id)...)
+}
+
+// listed are the units that systemd knows, a line each; slices that it makes for others to lie in are not ours.
+func (p *person) listed(patterns ...string) string {
+	p.t.Helper()
+	return strings.TrimSpace(p.systemctl(append([]string{"list-units", "--all", "--no-legend", "--plain"}, patterns...)...))
+}
+
+// installed are the files of a mission's units, links to them too.
+func (p *person) installed(id string) []string {
+	p.t.Helper()
+	names := map[string]bool{}
+	for _, n := range p.names(id) {
+		names[n] = true
+	}
+	var out []string
+	_ = filepath.WalkDir(p.host.Path(p.unitDir()), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && names[d.Name()] {
+			out = append(out, path)
+		}
+		return nil
+	})
+	return out
+}
+
+// nothingLeft fails the test if systemd knows a unit of any mission, if a file of one is installed, if a control group is
+// there or if a process with that mark in its arguments lives.
+func (p *person) nothingLeft(marks ...string) {
+	p.t.Helper()
+	// The slices above all missions, forge-autoagent.slice and its like, belong to none.
+	for line := range strings.Lines(p.listed("forge-autoagent-*", "forge-autoagentguard-*")) {
+		if !hostUnit(strings.Fields(line)[0]) {
+			p.t.Errorf("still loaded: %s", line)
+		}
+	}
+	_ = filepath.WalkDir(p.host.Path(p.unitDir()), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasPrefix(d.Name(), "forge-autoagent") && !hostUnit(d.Name()) {
+			p.t.Errorf("still installed: %s", path)
+		}
+		return nil
+	})
+	_ = filepath.WalkDir(p.host.CgroupRoot(), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (strings.HasPrefix(d.Name(), "forge-autoagent-") || strings.HasPrefix(d.Name(), "forge-autoagentguard-")) && !hostUnit(d.Name()) {
+			p.t.Errorf("still a control group: %s", path)
+		}
+		return nil
+	})
+	for _, mark := range marks {
+		if left := p.marked(mark); len(left) > 0 {
+			p.t.Errorf("still alive: %v", left)
+		}
+	}
+}
+
+// hostUnit says whether a unit belongs to the host and not to a mission.
+func hostUnit(name string) bool {
+	for _, base := range []string{"reconcile", "bridge", "ping", "poller"} {
+		if strings.HasPrefix(name, "forge-autoagent-"+base+".") || strings.HasPrefix(name, "forge-autoagent-"+base+"@") {
+			return true
+		}
+	}
+	return false
+}
+
+// marked are the processes with a mark in their arguments.
+func (p *person) marked(mark string) []testkit.Proc {
+	var out []testkit.Proc
+	for _, x := range p.host.Processes() {
+		if strings.Contains(strings.Join(x.Args, " "), mark) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// git asks a mission's repository, as its owner.
+func (p *person) git(id string, args ...string) string {
+	p.t.Helper()
+	repo := store.Root(p.root()).Mission(id).Repo()
+	out, exit := p.host.Run(p.t.Context(), owner, append([]string{"git", "--git-dir", repo}, args...)...)
+	if exit != 0 {
+		p.t.Fatalf("git %v: exit status %d\n%s", args, exit, out)
+	}
+	return out
+}
