@@ -149,7 +149,7 @@ func TestSystemdPowerCuts(t *testing.T) {
 			t.Logf("%s was cut after %d events (seed %d)", id, n, seed)
 		}
 		if os.Getenv("AUTOAGENT_FULL") == "" {
-			p.start("cut", "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both")
+			p.start("cut", "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both", "--budget", "100usd")
 			for _, k := range []int{2, 8, 16} {
 				cut("cut", k)
 			}
@@ -159,7 +159,7 @@ func TestSystemdPowerCuts(t *testing.T) {
 		}
 		for i := range 10 {
 			id := fmt.Sprintf("cut-%d", i)
-			p.start(id, "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both")
+			p.start(id, "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both", "--budget", "100usd")
 			cut(id, 1+2*i)
 			p.once(id)
 		}
@@ -170,7 +170,7 @@ func TestSystemdPowerCuts(t *testing.T) {
 // TestSystemdManagerKilled: the manager of the user dies alone; systemd starts it again, and the mission goes on.
 func TestSystemdManagerKilled(t *testing.T) {
 	p := newPerson(t, units.User, threeSteps())
-	p.start("orphan", "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both")
+	p.start("orphan", "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both", "--budget", "100usd")
 	p.until("both agents work", func() bool { return p.model.Stats().ByRule["left"] > 0 && p.model.Stats().ByRule["right"] > 0 })
 	unit := fmt.Sprintf("user@%d.service", p.host.UID(owner))
 	p.host.Systemctl("", "kill", "--kill-whom=main", "--signal=KILL", unit)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,6 +35,7 @@ type person struct {
 	manager units.Manager
 	model   *scriptmodel.Server
 	env     []string
+	places  map[string]string // roots of missions that have one of their own
 }
 
 // managers are those that can tick missions.
@@ -56,7 +58,7 @@ func newPerson(t testing.TB, manager units.Manager, rules []scriptmodel.Rule, mo
 	testkit.Need(t, testkit.OnPath("node"), "node")
 	program, err := claude.Find(os.Getenv)
 	testkit.Need(t, err == nil, "the agent program (make tools)")
-	p := &person{t: t, manager: manager}
+	p := &person{t: t, manager: manager, places: map[string]string{}}
 	p.host = testkit.NewHost(t, testkit.HostOptions{Users: []string{owner}, Linger: []string{owner}, Binds: append(more,
 		testkit.Bind{Host: bin, Inside: programs}, testkit.Bind{Host: filepath.Dir(program), Inside: "/srv/claude"})})
 	if p.model, err = scriptmodel.New(scriptmodel.Script{Rules: rules}, scriptmodel.Options{}); err != nil {
@@ -101,9 +103,25 @@ func (p *person) root() string {
 	return "/home/" + owner + "/.local/share/autoagent"
 }
 
+// home is the owner's, seen inside.
+func (p *person) home() string { return "/home/" + owner }
+
+// place gives a mission another root than the others have.
+func (p *person) place(id, root string) { p.places[id] = root }
+
 // store is a mission's, read from outside. It is another one after a boot.
 func (p *person) store(id string) *store.Store {
-	return store.Root(p.host.Path(p.root())).Mission(id)
+	return store.Root(p.host.Path(cmp.Or(p.places[id], p.root()))).Mission(id)
+}
+
+// inside runs a line of shell in the host, which has to end well.
+func (p *person) inside(user, line string) string {
+	p.t.Helper()
+	out, exit := p.host.Run(p.t.Context(), user, "sh", "-c", line)
+	if exit != 0 {
+		p.t.Fatalf("%s: exit status %d\n%s", line, exit, out)
+	}
+	return out
 }
 
 // do runs AutoAgentProject as the person.
@@ -112,7 +130,9 @@ func (p *person) do(args ...string) (int, string) {
 	ctx, done := context.WithTimeout(p.t.Context(), 3*time.Minute)
 	defer done()
 	argv := append(append([]string{}, p.env...), programs+"/AutoAgentProject")
-	if p.manager == units.System {
+	if len(args) > 1 && p.places[args[1]] != "" {
+		argv = append(argv, "--root", p.places[args[1]])
+	} else if p.manager == units.System {
 		argv = append(argv, "--root", p.root())
 	}
 	out, exit := p.host.Run(ctx, p.asks(), append(argv, args...)...)
@@ -294,7 +314,7 @@ func (p *person) marked(mark string) []testkit.Proc {
 // git asks a mission's repository, as its owner.
 func (p *person) git(id string, args ...string) string {
 	p.t.Helper()
-	repo := store.Root(p.root()).Mission(id).Repo()
+	repo := store.Root(cmp.Or(p.places[id], p.root())).Mission(id).Repo()
 	out, exit := p.host.Run(p.t.Context(), owner, append([]string{"git", "--git-dir", repo}, args...)...)
 	if exit != 0 {
 		p.t.Fatalf("git %v: exit status %d\n%s", args, exit, out)
