@@ -136,7 +136,7 @@ func TestSystemdPowerCuts(t *testing.T) {
 	each(t, func(t *testing.T, manager units.Manager) {
 		seed := uint64(time.Now().UnixNano())
 		random := rand.New(rand.NewPCG(seed, 1))
-		p := newPerson(t, manager, threeSteps())
+		p := personOf(t, manager, threeSteps())
 		cut := func(id string, k int) {
 			p.until(fmt.Sprintf("%d things happened in %s", k, id), func() bool {
 				stop, _ := p.store(id).Stopped()
@@ -169,7 +169,7 @@ func TestSystemdPowerCuts(t *testing.T) {
 
 // TestSystemdManagerKilled: the manager of the user dies alone; systemd starts it again, and the mission goes on.
 func TestSystemdManagerKilled(t *testing.T) {
-	p := newPerson(t, units.User, threeSteps())
+	p := personOf(t, units.User, threeSteps())
 	p.start("orphan", "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both", "--budget", "100usd")
 	p.until("both agents work", func() bool { return p.model.Stats().ByRule["left"] > 0 && p.model.Stats().ByRule["right"] > 0 })
 	unit := fmt.Sprintf("user@%d.service", p.host.UID(owner))

@@ -24,7 +24,7 @@ func TestSystemdAbortUnderFaults(t *testing.T) {
 		for _, id := range ids {
 			rules = append(rules, team("goal of "+id, "mark-"+id, 1)...)
 		}
-		p := newPerson(t, manager, rules)
+		p := personOf(t, manager, rules)
 		small := p.home() + "/small"
 		p.inside("", "mkdir -p "+small+" && mount -t tmpfs -o size=64m,mode=700,uid="+fmt.Sprint(p.host.UID(owner))+" small "+small)
 		for _, id := range ids {
@@ -47,10 +47,14 @@ func TestSystemdAbortUnderFaults(t *testing.T) {
 		})
 
 		var all sync.WaitGroup
-		for _, id := range append(ids, "two-shells") {
+		for i, id := range append(ids, "two-shells") {
+			who := p.asks()
+			if i%2 == 1 { // with the system's manager one of the two shells is root's, the other one the owner's
+				who = owner
+			}
 			all.Go(func() {
 				began := time.Now()
-				code, out := p.do("abort", id)
+				code, out := p.as(who, "abort", id)
 				t.Logf("abort of %s took %v", id, time.Since(began).Round(time.Millisecond))
 				if code != 0 || !strings.Contains(out, "is aborted") {
 					t.Errorf("abort %s: %d\n%s", id, code, out)
@@ -163,7 +167,7 @@ func (p *person) signal(s unix.Signal, texts ...string) {
 // TestSystemdStartIsAllOrNothing: where one unit cannot be put in place, no other one stays, and nothing of the mission.
 func TestSystemdStartIsAllOrNothing(t *testing.T) {
 	each(t, func(t *testing.T, manager units.Manager) {
-		p := newPerson(t, manager, twoSteps("Two steps", ""))
+		p := personOf(t, manager, twoSteps("Two steps", ""))
 		stands := p.unitDir() + "/forge-autoagent-my-site-stop.socket" // the third of the units
 		p.inside(p.asks(), "mkdir -p "+stands)
 		code, out := p.do(p.starting("my-site", "Two steps")...)
@@ -190,7 +194,7 @@ func TestSystemdStartIsAllOrNothing(t *testing.T) {
 // TestSystemdVanishedMission: a mission whose folder is removed while it works ends by itself, and so do its units.
 func TestSystemdVanishedMission(t *testing.T) {
 	each(t, func(t *testing.T, manager units.Manager) {
-		p := newPerson(t, manager, team("Work that never ends", "mark-of-gone", 1))
+		p := personOf(t, manager, team("Work that never ends", "mark-of-gone", 1))
 		p.start("gone", "Work that never ends")
 		p.until("it works", func() bool { return len(p.marked("mark-of-gone")) >= leftBy })
 		names := p.names("gone")
@@ -206,7 +210,7 @@ func TestSystemdVanishedMission(t *testing.T) {
 func TestSystemdGoal(t *testing.T) {
 	each(t, func(t *testing.T, manager units.Manager) {
 		goal := "x\n[Service]\nExecStartPre=/bin/touch /tmp/pwned %h ${HOME} $HOME %n \\ \"q\" 's' `touch /tmp/pwned` $(touch /tmp/pwned) 😀\nUser=root"
-		p := newPerson(t, manager, twoSteps(goal, ""))
+		p := personOf(t, manager, twoSteps(goal, ""))
 		p.start("my-site", goal)
 		if b, err := os.ReadFile(p.store("my-site").Goal()); err != nil || string(b) != goal {
 			t.Errorf("%v: the goal is now %q", err, b)
@@ -232,7 +236,7 @@ func TestSystemdGoal(t *testing.T) {
 
 // TestSystemdNeedsLinger: a user manager that ends at log-out does not tick a mission unless that is wanted.
 func TestSystemdNeedsLinger(t *testing.T) {
-	p := newPerson(t, units.User, twoSteps("Two steps", ""))
+	p := personOf(t, units.User, twoSteps("Two steps", ""))
 	p.inside("", "rm /var/lib/systemd/linger/"+owner) // the manager still runs
 	code, out := p.do(p.starting("my-site", "Two steps")...)
 	if code == 0 || !strings.Contains(out, "loginctl enable-linger "+owner) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ type person struct {
 }
 
 // managers are those that can tick missions.
-var managers = []units.Manager{units.User}
+var managers = []units.Manager{units.User, units.System}
 
 // each runs a test with each manager.
 func each(t *testing.T, test func(t *testing.T, manager units.Manager)) {
@@ -51,8 +52,14 @@ func each(t *testing.T, test func(t *testing.T, manager units.Manager)) {
 	}
 }
 
-// newPerson boots a host. more are binds of the host beside the programs.
-func newPerson(t testing.TB, manager units.Manager, rules []scriptmodel.Rule, more ...testkit.Bind) *person {
+// newPerson boots a host whose user has a manager that lingers.
+func newPerson(t testing.TB, rules ...scriptmodel.Rule) *person {
+	t.Helper()
+	return personOf(t, units.User, rules)
+}
+
+// personOf boots a host for missions of a manager. more are binds of the host beside the programs.
+func personOf(t testing.TB, manager units.Manager, rules []scriptmodel.Rule, more ...testkit.Bind) *person {
 	t.Helper()
 	testkit.Need(t, testkit.OnPath("bwrap"), "bwrap (apt-get install bubblewrap)")
 	testkit.Need(t, testkit.OnPath("node"), "node")
@@ -71,7 +78,7 @@ func newPerson(t testing.TB, manager units.Manager, rules []scriptmodel.Rule, mo
 	go p.model.Serve(l)
 	t.Cleanup(func() { p.model.Close() })
 	p.env = []string{"env", "AUTOAGENT_UPSTREAM=http://" + l.Addr().String(), "AUTOAGENT_CLAUDE=/srv/claude/" + filepath.Base(program)}
-	cmd := p.host.Command(t.Context(), p.asks(), programs+"/AutoAgentProject", "login", "--kind", "api-key")
+	cmd := p.host.Command(t.Context(), owner, programs+"/AutoAgentProject", "login", "--kind", "api-key")
 	cmd.Stdin = strings.NewReader("example-key-of-sixteen\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("login: %v\n%s", err, out)
@@ -124,18 +131,22 @@ func (p *person) inside(user, line string) string {
 	return out
 }
 
-// do runs AutoAgentProject as the person.
+// do runs AutoAgentProject as whoever starts missions.
 func (p *person) do(args ...string) (int, string) {
+	p.t.Helper()
+	return p.as(p.asks(), args...)
+}
+
+// as runs AutoAgentProject as a user of the host.
+func (p *person) as(user string, args ...string) (int, string) {
 	p.t.Helper()
 	ctx, done := context.WithTimeout(p.t.Context(), 3*time.Minute)
 	defer done()
-	argv := append(append([]string{}, p.env...), programs+"/AutoAgentProject")
+	argv := append(slices.Clone(p.env), programs+"/AutoAgentProject")
 	if len(args) > 1 && p.places[args[1]] != "" {
 		argv = append(argv, "--root", p.places[args[1]])
-	} else if p.manager == units.System {
-		argv = append(argv, "--root", p.root())
 	}
-	out, exit := p.host.Run(ctx, p.asks(), append(argv, args...)...)
+	out, exit := p.host.Run(ctx, user, append(argv, args...)...)
 	return exit, out
 }
 

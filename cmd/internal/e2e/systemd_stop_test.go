@@ -55,7 +55,7 @@ func (p *person) stopped(id, mark string) {
 // their processes was dead, and how long it took systemd to kill the same kind of processes in as many units.
 func abortTeam(t testing.TB, manager units.Manager) (abort, dead, kill time.Duration) {
 	const agents = 6
-	p := newPerson(t, manager, team("Work that never ends", "mark-of-six", agents))
+	p := personOf(t, manager, team("Work that never ends", "mark-of-six", agents))
 	p.start("six", "Work that never ends", "--specialists", fmt.Sprintf("codebuilder:%d", agents), "--budget", "100usd")
 	p.until("all work", func() bool { return len(p.marked("mark-of-six")) >= leftBy*agents })
 	began := time.Now()

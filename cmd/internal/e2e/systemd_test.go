@@ -20,7 +20,7 @@ func twoSteps(goal, prefix string) []scriptmodel.Rule {
 // TestSystemdMission: handed to a manager of systemd, a mission finishes by itself and leaves no unit behind.
 func TestSystemdMission(t *testing.T) {
 	each(t, func(t *testing.T, manager units.Manager) {
-		p := newPerson(t, manager, twoSteps("Two steps", ""))
+		p := personOf(t, manager, twoSteps("Two steps", ""))
 		out := p.start("my-site", "Two steps", "--verify", "test -f one && test -f two")
 		if !strings.Contains(out, "MISSION=my-site") {
 			t.Errorf("start does not say where the journal is:\n%s", out)
@@ -44,7 +44,7 @@ func TestSystemdNeighbours(t *testing.T) {
 	each(t, func(t *testing.T, manager units.Manager) {
 		never := planned(step("first", "true"))
 		never.Name, never.When = "never", append(never.When, "Work that never ends")
-		p := newPerson(t, manager, append(twoSteps("Two steps", ""), never, stubborn("mark-of-my")))
+		p := personOf(t, manager, append(twoSteps("Two steps", ""), never, stubborn("mark-of-my")))
 		p.start("my", "Work that never ends")
 		p.until("my works", func() bool { return len(p.marked("mark-of-my")) >= 4 })
 		p.start("my-site", "Two steps", "--verify", "test -f one && test -f two")
