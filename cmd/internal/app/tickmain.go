@@ -140,6 +140,9 @@ func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name str
 		slog.New(toFile).Error("the tick ended badly", "err", err) // stderr is told by whoever ends the process
 		return err
 	}
+	if out == tick.Moved && ctx.Err() == nil { // there may be more, and what came before this tick wakes nobody again
+		t.Wake(a.Name)
+	}
 	if out == tick.Later {
 		return quiet(usererr.Later)
 	}
