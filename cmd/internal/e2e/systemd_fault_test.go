@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -11,14 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/AutoAgentProject/core/scriptmodel"
-	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/units"
 )
 
 // TestSystemdAbortUnderFaults: five missions with stubborn children are aborted, each while something is wrong. Afterwards
 // nothing of them comes back, whatever is started again.
 func TestSystemdAbortUnderFaults(t *testing.T) {
-	each(t, func(t *testing.T, manager units.Manager) {
+	mostly(t, units.System, func(t *testing.T, manager units.Manager) {
 		ids := []string{"hung-tick", "hung-program", "full-disk", "no-bus", "two-shells"}
 		var rules []scriptmodel.Rule
 		for _, id := range ids {
@@ -100,7 +98,7 @@ func TestSystemdAbortUnderFaults(t *testing.T) {
 		p.systemctl("daemon-reload")
 		nothing("a reload")
 		if manager == units.User {
-			p.host.Systemctl("", "restart", fmt.Sprintf("user@%d.service", p.host.UID(owner)))
+			p.host.Systemctl("", "restart", p.managerUnit())
 		} else {
 			p.systemctl("daemon-reexec")
 		}
@@ -162,88 +160,4 @@ func (p *person) signal(s unix.Signal, texts ...string) {
 	if n == 0 {
 		p.t.Fatalf("no process has %q", texts)
 	}
-}
-
-// TestSystemdStartIsAllOrNothing: where one unit cannot be put in place, no other one stays, and nothing of the mission.
-func TestSystemdStartIsAllOrNothing(t *testing.T) {
-	each(t, func(t *testing.T, manager units.Manager) {
-		p := personOf(t, manager, twoSteps("Two steps", ""))
-		stands := p.unitDir() + "/forge-autoagent-my-site-stop.socket" // the third of the units
-		p.inside(p.asks(), "mkdir -p "+stands)
-		code, out := p.do(p.starting("my-site", "Two steps")...)
-		if code == 0 || !strings.Contains(out, "forge-autoagent-my-site-stop.socket") {
-			t.Errorf("start: %d\n%s", code, out)
-		}
-		if ids, err := store.Root(p.host.Path(p.root())).IDs(); err != nil || len(ids) > 0 {
-			t.Errorf("missions: %v, %v", ids, err)
-		}
-		if left := p.listed("forge-autoagent-my-site*"); left != "" {
-			t.Errorf("loaded: %s", left)
-		}
-		if p.model.Stats().Requests > 0 {
-			t.Error("the model was asked")
-		}
-		p.inside(p.asks(), "rmdir "+stands)
-		p.nothingLeft()
-		p.start("my-site", "Two steps", "--verify", "test -f two")
-		p.over("my-site")
-		p.nothingLeft()
-	})
-}
-
-// TestSystemdVanishedMission: a mission whose folder is removed while it works ends by itself, and so do its units.
-func TestSystemdVanishedMission(t *testing.T) {
-	each(t, func(t *testing.T, manager units.Manager) {
-		p := personOf(t, manager, team("Work that never ends", "mark-of-gone", 1))
-		p.start("gone", "Work that never ends")
-		p.until("it works", func() bool { return len(p.marked("mark-of-gone")) >= leftBy })
-		names := p.names("gone")
-		p.inside(owner, "rm -rf "+p.root()+"/data/autoagent/gone")
-		began := time.Now()
-		p.until("its units are gone", func() bool { return p.listed(names...) == "" })
-		t.Logf("its units were gone after %v", time.Since(began).Round(time.Second))
-		p.nothingLeft("mark-of-gone")
-	})
-}
-
-// TestSystemdGoal: a goal is bytes for the manager and nothing to systemd.
-func TestSystemdGoal(t *testing.T) {
-	each(t, func(t *testing.T, manager units.Manager) {
-		goal := "x\n[Service]\nExecStartPre=/bin/touch /tmp/pwned %h ${HOME} $HOME %n \\ \"q\" 's' `touch /tmp/pwned` $(touch /tmp/pwned) 😀\nUser=root"
-		p := personOf(t, manager, twoSteps(goal, ""))
-		p.start("my-site", goal)
-		if b, err := os.ReadFile(p.store("my-site").Goal()); err != nil || string(b) != goal {
-			t.Errorf("%v: the goal is now %q", err, b)
-		}
-		for _, path := range p.installed("my-site") {
-			if st, err := os.Lstat(path); err != nil || !st.Mode().IsRegular() {
-				continue
-			}
-			if b, err := os.ReadFile(path); err != nil || strings.Contains(string(b), "pwned") || strings.Contains(string(b), "😀") {
-				t.Errorf("%s: %v\n%s", path, err, b)
-			}
-		}
-		p.over("my-site")
-		if v := p.status("my-site"); v.Phase != "completed" { // the plan is found by the whole goal
-			t.Errorf("phase %q\n%s", v.Phase, p.history())
-		}
-		if _, err := os.Lstat(p.host.Path("/tmp/pwned")); err == nil {
-			t.Error("something was executed")
-		}
-		p.nothingLeft()
-	})
-}
-
-// TestSystemdNeedsLinger: a user manager that ends at log-out does not tick a mission unless that is wanted.
-func TestSystemdNeedsLinger(t *testing.T) {
-	p := personOf(t, units.User, twoSteps("Two steps", ""))
-	p.inside("", "rm /var/lib/systemd/linger/"+owner) // the manager still runs
-	code, out := p.do(p.starting("my-site", "Two steps")...)
-	if code == 0 || !strings.Contains(out, "loginctl enable-linger "+owner) {
-		t.Errorf("start without linger: %d\n%s", code, out)
-	}
-	p.nothingLeft()
-	p.start("my-site", "Two steps", "--no-linger", "--verify", "test -f two")
-	p.over("my-site")
-	p.nothingLeft()
 }

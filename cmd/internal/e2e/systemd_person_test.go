@@ -39,11 +39,22 @@ type person struct {
 	places  map[string]string // roots of missions that have one of their own
 }
 
-// managers are those that can tick missions.
-var managers = []units.Manager{units.User, units.System}
+// both runs a test with both managers that can tick missions.
+func both(t *testing.T, test func(t *testing.T, manager units.Manager)) {
+	each(t, []units.Manager{units.User, units.System}, test)
+}
 
-// each runs a test with each manager.
-func each(t *testing.T, test func(t *testing.T, manager units.Manager)) {
+// mostly runs a test with one manager, and with AUTOAGENT_FULL=1 also with the other one.
+func mostly(t *testing.T, manager units.Manager, test func(t *testing.T, manager units.Manager)) {
+	if full() {
+		both(t, test)
+		return
+	}
+	each(t, []units.Manager{manager}, test)
+}
+
+func each(t *testing.T, managers []units.Manager, test func(t *testing.T, manager units.Manager)) {
+	t.Parallel()
 	for _, m := range managers {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +119,16 @@ func (p *person) root() string {
 		return "/var/lib/autoagent"
 	}
 	return "/home/" + owner + "/.local/share/autoagent"
+}
+
+// managerUnit is the service that is the manager of the owner.
+func (p *person) managerUnit() string { return fmt.Sprintf("user@%d.service", p.host.UID(owner)) }
+
+// logOut ends the owner's manager, which may be ending already.
+func (p *person) logOut() {
+	p.t.Helper()
+	p.host.Systemctl("", "stop", p.managerUnit())
+	p.until("the user's manager has ended", func() bool { return p.host.Systemctl("", "is-active", p.managerUnit()) == "inactive" })
 }
 
 // home is the owner's, seen inside.
@@ -332,3 +353,6 @@ func (p *person) git(id string, args ...string) string {
 	}
 	return out
 }
+
+// full says whether the long forms are wanted.
+func full() bool { return os.Getenv("AUTOAGENT_FULL") != "" }

@@ -102,7 +102,7 @@ func abortTeam(t testing.TB, manager units.Manager) (abort, dead, kill time.Dura
 
 // TestSystemdAbort: abort ends six agents and everything that they left behind, and says so only then.
 func TestSystemdAbort(t *testing.T) {
-	each(t, func(t *testing.T, manager units.Manager) {
+	mostly(t, units.User, func(t *testing.T, manager units.Manager) {
 		abort, dead, kill := abortTeam(t, manager)
 		t.Logf("after %v all were dead, after %v abort had proven it and taken the units away; a bare systemctl kill of such processes took %v",
 			dead.Round(time.Millisecond), abort.Round(time.Millisecond), kill.Round(time.Millisecond))
@@ -111,7 +111,7 @@ func TestSystemdAbort(t *testing.T) {
 
 // BenchmarkSystemdAbort compares abort, which ends in order, counts and takes all units away, with a bare SIGKILL.
 func BenchmarkSystemdAbort(b *testing.B) {
-	for _, manager := range managers {
+	for _, manager := range []units.Manager{units.User, units.System} {
 		b.Run(string(manager), func(b *testing.B) {
 			var abort, dead, kill time.Duration
 			for range b.N {

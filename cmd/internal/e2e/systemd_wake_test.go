@@ -58,7 +58,7 @@ func sendNotes(args []string) error {
 // TestSystemdWakeUps: of many wake-ups that come while ticks run and end, none is lost: every message is taken long before
 // the timer's time, also those that an agent finds when it has worked for a while.
 func TestSystemdWakeUps(t *testing.T) {
-	each(t, func(t *testing.T, manager units.Manager) {
+	mostly(t, units.User, func(t *testing.T, manager units.Manager) {
 		never := bash("true")
 		never.DelayMS = 170_000
 		other := step("two", "true")
