@@ -129,7 +129,7 @@ func TestSystemdNeighbours(t *testing.T) {
 // mission, and the next login goes on with it.
 func TestSystemdLogOut(t *testing.T) {
 	t.Parallel()
-	p := personOf(t, units.User, threeSteps())
+	p := personOf(t, units.User, append(threeSteps(), team("goal of off", "mark-of-off", 1)...))
 	linger := "/var/lib/systemd/linger/" + owner
 	p.inside("", "rm "+linger)
 	code, out := p.do(p.starting("my-site", "Three steps")...)
@@ -141,12 +141,19 @@ func TestSystemdLogOut(t *testing.T) {
 	if !strings.Contains(out, "while you are logged in") {
 		t.Errorf("start does not say what no linger means:\n%s", out)
 	}
+	p.start("off", "goal of off", "--no-linger")
 	p.logOut()
-	if n := len(p.marked("--mission my-site")); n > 0 {
+	if n := len(p.marked("--mission")); n > 0 {
 		t.Errorf("%d processes outlive the log-out", n)
+	}
+	// Who aborts now is not told that it is done, and it is done at the next login.
+	if code, out := p.do("abort", "off"); code == 0 || !strings.Contains(out, "not proven stopped") {
+		t.Errorf("abort without a manager: %d\n%s", code, out)
 	}
 	p.inside("", "touch "+linger) // a login that lasts
 	p.host.Systemctl("", "start", p.managerUnit())
+	p.over("off")
+	p.stopped("off", "mark-of-off")
 	p.once("my-site")
 	p.nothingLeft()
 }
