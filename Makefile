@@ -7,7 +7,7 @@ FOLDERS = cmd core bridge systemd prompts
 GO ?= go
 export CGO_ENABLED = 0
 
-.PHONY: help build demo test tools check race kill fuzz bench lint install uninstall clean
+.PHONY: help build demo test tools check race kill systemd fuzz bench lint install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 14
@@ -36,12 +36,16 @@ race: tools ## run everything but whole missions with the race detector
 kill: tools ## kill ticks at each of their steps (many minutes)
 	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run TestKilledAtEachStep -timeout 60m -v
 
+systemd: tools ## missions of systemd through power cuts, faults and long waits (about half an hour)
+	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run TestSystemd -timeout 60m -v
+
 fuzz: ## run each fuzz target for a minute
 	@for p in $$($(GO) list ./core/...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime 1m || exit 1; done; done
 
 bench: tools ## measure, as ratios against a baseline in the same run
 	$(GO) test -run '^$$' -bench . -benchtime 200x ./core/...
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./cmd/internal/e2e
 
 lint: ## staticcheck
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...

@@ -169,7 +169,7 @@ func TestSystemdPowerCuts(t *testing.T) {
 	mostly(t, units.User, func(t *testing.T, manager units.Manager) {
 		seed := uint64(time.Now().UnixNano())
 		random := rand.New(rand.NewPCG(seed, 1))
-		p := personOf(t, manager, append(threeSteps(), team("goal of halfway", "mark-of-halfway", 1)...))
+		p := personOf(t, manager, append(team("goal of halfway", "mark-of-halfway", 1), threeSteps()...))
 		start := func(id string) {
 			p.start(id, "Three steps", "--specialists", "codebuilder:2", "--verify", "test -f both", "--budget", "100usd")
 		}

@@ -129,7 +129,7 @@ func TestSystemdNeighbours(t *testing.T) {
 // mission, and the next login goes on with it.
 func TestSystemdLogOut(t *testing.T) {
 	t.Parallel()
-	p := personOf(t, units.User, append(threeSteps(), team("goal of off", "mark-of-off", 1)...))
+	p := personOf(t, units.User, append(team("goal of off", "mark-of-off", 1), threeSteps()...))
 	linger := "/var/lib/systemd/linger/" + owner
 	p.inside("", "rm "+linger)
 	code, out := p.do(p.starting("my-site", "Three steps")...)
