@@ -24,7 +24,7 @@ func TestSystemdAbortUnderFaults(t *testing.T) {
 		}
 		p := personOf(t, manager, rules)
 		small := p.home() + "/small"
-		p.inside("", "mkdir -p "+small+" && mount -t tmpfs -o size=64m,mode=700,uid="+fmt.Sprint(p.host.UID(owner))+" small "+small)
+		p.inside("", "mkdir -p "+small+" && mount -t tmpfs -o size=256m,mode=700,uid="+fmt.Sprint(p.host.UID(owner))+" small "+small)
 		for _, id := range ids {
 			if id == "full-disk" {
 				p.place(id, small)
@@ -38,7 +38,7 @@ func TestSystemdAbortUnderFaults(t *testing.T) {
 
 		p.signal(unix.SIGSTOP, "autoagent-specialist", "--mission hung-tick")
 		p.signal(unix.SIGSTOP, "/srv/claude/", "hung-program/")
-		fill := p.host.Start(owner, "sh", "-c", "while :; do head -c 1M /dev/zero >> "+small+"/fill; sleep 0.02; done 2>/dev/null")
+		fill := p.host.Start(owner, "sh", "-c", "while :; do head -c 16M /dev/zero >> "+small+"/fill; sleep 0.02; done 2>/dev/null")
 		p.until("the disk is full", func() bool {
 			var st unix.Statfs_t
 			return unix.Statfs(p.host.Path(small), &st) == nil && st.Bavail == 0
