@@ -83,16 +83,19 @@ func (p *person) once(id string) {
 }
 
 // ended waits until a mission has ended that met a crash. One in the last moment of its stop leaves the files of the stop's
-// own service and slice, which nothing starts any more; abort takes them away.
+// own service and slice, which nothing starts any more; reconcile takes them away.
 func (p *person) ended(id string) {
 	p.t.Helper()
 	inert := func() bool {
+		if p.loaded(id) != "" { // asked first: a stop that just ends is none
+			return false
+		}
 		for _, path := range p.installed(id) {
 			if name := filepath.Base(path); name != "forge-autoagent-"+id+"-stop.service" && name != mission.GuardSlice(id) {
 				return false
 			}
 		}
-		return len(p.installed(id)) > 0 && p.loaded(id) == ""
+		return len(p.installed(id)) > 0
 	}
 	tidied := false
 	p.until(id+" has ended", func() bool {
@@ -103,8 +106,8 @@ func (p *person) ended(id string) {
 		if !tidied && inert() {
 			tidied = true
 			p.t.Log("THE CUT CAME IN THE LAST MOMENT OF THE STOP: TWO FILES ARE LEFT")
-			if code, out := p.do("abort", id); code != 0 {
-				p.t.Errorf("abort: %d\n%s", code, out)
+			if code, out := p.do("reconcile"); code != 0 {
+				p.t.Errorf("reconcile: %d\n%s", code, out)
 			}
 		}
 		return len(p.installed(id)) == 0
