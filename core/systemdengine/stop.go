@@ -80,6 +80,9 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 			continue // it has closed its socket, or it will be started again
 		}
 		if err := e.mayAct(id); err != nil {
+			if gone, gerr := e.gone(ctx, b, s); gerr == nil && gone && e.record(id).Done {
+				continue // it ended while this looked
+			}
 			return rec, err
 		}
 		if rec, err := e.carry(ctx, b, id); err != nil {
