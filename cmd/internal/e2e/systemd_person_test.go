@@ -113,8 +113,8 @@ func (p *person) unitDir() string {
 	return "/home/" + owner + "/.config/systemd/user"
 }
 
-// root is the root of all missions, seen inside.
-func (p *person) root() string {
+// missions is the root of all missions, seen inside.
+func (p *person) missions() string {
 	if p.manager == units.System {
 		return "/var/lib/autoagent"
 	}
@@ -139,7 +139,7 @@ func (p *person) place(id, root string) { p.places[id] = root }
 
 // store is a mission's, read from outside. It is another one after a boot.
 func (p *person) store(id string) *store.Store {
-	return store.Root(p.host.Path(cmp.Or(p.places[id], p.root()))).Mission(id)
+	return store.Root(p.host.Path(cmp.Or(p.places[id], p.missions()))).Mission(id)
 }
 
 // inside runs a line of shell in the host, which has to end well.
@@ -221,7 +221,7 @@ func (p *person) events(id, kind string) []journal.Event {
 // history is what there is to say about a failed test.
 func (p *person) history() string {
 	var b strings.Builder
-	ids, _ := store.Root(p.host.Path(p.root())).IDs()
+	ids, _ := store.Root(p.host.Path(p.missions())).IDs()
 	for _, id := range ids {
 		for _, e := range p.events(id, "") {
 			fmt.Fprintf(&b, "%s %s %s\n", id, e.At.Format("15:04:05.000"), e.Text)
@@ -346,7 +346,7 @@ func (p *person) marked(mark string) []testkit.Proc {
 // git asks a mission's repository, as its owner.
 func (p *person) git(id string, args ...string) string {
 	p.t.Helper()
-	repo := store.Root(cmp.Or(p.places[id], p.root())).Mission(id).Repo()
+	repo := store.Root(cmp.Or(p.places[id], p.missions())).Mission(id).Repo()
 	out, exit := p.host.Run(p.t.Context(), owner, append([]string{"git", "--git-dir", repo}, args...)...)
 	if exit != 0 {
 		p.t.Fatalf("git %v: exit status %d\n%s", args, exit, out)

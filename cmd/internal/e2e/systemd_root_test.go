@@ -35,7 +35,7 @@ func TestSystemdRootIsNoTool(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := cell.Identity{Boot: boot, PID: x.Inside, Start: st.Start, NS: ns.Ino}
-		p.inside(owner, fmt.Sprintf(`printf '{"boot":"%s","pid":%d,"start":%d,"ns":%d}' > %s/data/autoagent/site/agents/reporter/cell.json`, id.Boot, id.PID, id.Start, id.NS, p.root()))
+		p.inside(owner, fmt.Sprintf(`printf '{"boot":"%s","pid":%d,"start":%d,"ns":%d}' > %s/data/autoagent/site/agents/reporter/cell.json`, id.Boot, id.PID, id.Start, id.NS, p.missions()))
 		named = true
 	}
 	if !named {
@@ -48,7 +48,7 @@ func TestSystemdRootIsNoTool(t *testing.T) {
 	if len(p.marked("4242.5")) == 0 {
 		t.Error("a process of root's was killed because a file of somebody else's named it as a cell")
 	}
-	if out := p.inside("", "find "+p.root()+" ! -user "+owner); out != "" {
+	if out := p.inside("", "find "+p.missions()+" ! -user "+owner); out != "" {
 		t.Errorf("these are not the owner's:\n%s", out)
 	}
 	p.nothingLeft()

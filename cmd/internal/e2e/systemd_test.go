@@ -31,7 +31,7 @@ func TestSystemdMission(t *testing.T) {
 		if code == 0 || !strings.Contains(out, "forge-autoagent-my-site-stop.socket") {
 			t.Errorf("start: %d\n%s", code, out)
 		}
-		if ids, err := store.Root(p.host.Path(p.root())).IDs(); err != nil || len(ids) > 0 {
+		if ids, err := store.Root(p.host.Path(p.missions())).IDs(); err != nil || len(ids) > 0 {
 			t.Errorf("missions: %v, %v", ids, err)
 		}
 		p.inside(p.asks(), "rmdir "+stands)
@@ -98,7 +98,7 @@ func TestSystemdNeighbours(t *testing.T) {
 		}
 
 		names := p.names("gone")
-		p.inside(owner, "rm -rf "+p.root()+"/data/autoagent/gone")
+		p.inside(owner, "rm -rf "+p.missions()+"/data/autoagent/gone")
 		p.systemctl("start", "--no-block", "forge-autoagent-gone-reporter.service") // as its timer does each minute
 		began := time.Now()
 		p.until("the units of gone are away", func() bool { return p.listed(names...) == "" })

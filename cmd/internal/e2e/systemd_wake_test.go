@@ -69,13 +69,13 @@ func TestSystemdWakeUps(t *testing.T) {
 		p.until("one agent works", func() bool { return p.model.Stats().ByRule["one"] > 0 })
 		const busy, idle = "codebuilder-1", "codebuilder-2"
 		send := func(pause string, agents ...string) {
-			argv := append([]string{"env", sends + "=1", "/srv/test/" + filepath.Base(os.Args[0]), p.root(), "mail", pause}, agents...)
+			argv := append([]string{"env", sends + "=1", "/srv/test/" + filepath.Base(os.Args[0]), p.missions(), "mail", pause}, agents...)
 			if out, exit := p.host.Run(t.Context(), owner, argv...); exit != 0 {
 				t.Fatalf("send: %d\n%s", exit, out)
 			}
 		}
 		send("0s", busy)
-		p.inside(owner, "touch "+store.Root(p.root()).Mission("mail").Clone(busy)+"/go")
+		p.inside(owner, "touch "+store.Root(p.missions()).Mission("mail").Clone(busy)+"/go")
 		send("20ms", idle)
 		took := func(agent string) []time.Time {
 			var out []time.Time
