@@ -24,16 +24,17 @@ func (d *Duration) UnmarshalText(b []byte) error {
 
 // Mission is mission.json: what was fixed at the start. It never changes afterwards.
 type Mission struct {
-	Version   int       `json:"version"`
-	ID        string    `json:"id"`
-	CreatedAt time.Time `json:"created_at"`
-	Engine    string    `json:"engine"`            // "embedded", "systemd"
-	Manager   string    `json:"manager,omitempty"` // engine systemd: whose manager ticks it, "system" or "user"
-	Roster    []Agent   `json:"roster"`
-	Model     string    `json:"model"`
-	Verify    string    `json:"verify,omitempty"` // command that must pass on the integrated tree at the end
-	From      *Source   `json:"from,omitempty"`   // what the work starts from; nil: an empty tree
-	Base      string    `json:"base"`             // first commit of the mission's repository: what the work is compared with
+	Version    int       `json:"version"`
+	ID         string    `json:"id"`
+	CreatedAt  time.Time `json:"created_at"`
+	Engine     string    `json:"engine"`            // "embedded", "systemd"
+	Manager    string    `json:"manager,omitempty"` // engine systemd: whose manager ticks it, "system" or "user"
+	Roster     []Agent   `json:"roster"`
+	Model      string    `json:"model"`
+	CheapModel string    `json:"cheap_model,omitempty"` // for runs from 85 % of the budget on; empty: no other
+	Verify     string    `json:"verify,omitempty"`      // command that must pass on the integrated tree at the end
+	From       *Source   `json:"from,omitempty"`        // what the work starts from; nil: an empty tree
+	Base       string    `json:"base"`                  // first commit of the mission's repository: what the work is compared with
 
 	BudgetAsked    string       `json:"budget_asked"`    // as typed: "10%"
 	BudgetSentence string       `json:"budget_sentence"` // how it became an amount
@@ -48,6 +49,7 @@ type Mission struct {
 
 	Payer    string `json:"payer"`              // who pays, in words
 	Upstream string `json:"upstream,omitempty"` // where the model is; empty: the program's default
+	Gateway  string `json:"gateway,omitempty"`  // "off": runs reach the model directly, with the login
 	Scripted bool   `json:"scripted,omitempty"` // the model's part is played from a script: nobody pays
 
 	Program     string `json:"program"`     // the agent program; its version at the start stands in Agents

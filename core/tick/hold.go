@@ -21,6 +21,7 @@ type Hold struct {
 	Runs     int    `json:"runs,omitempty"`     // runs that were tried for it
 	Waits    int    `json:"waits,omitempty"`    // waits in a row without a time given
 	Deaths   int    `json:"deaths,omitempty"`   // ticks that died in the middle of a run
+	Alone    bool   `json:"alone,omitempty"`    // its share of the money did not cover a request: it gets all that is free
 }
 
 func (t *Tick) holdName() string { return filepath.Join("agents", t.Agent.Name, "hold.json") }

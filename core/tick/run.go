@@ -31,6 +31,8 @@ type Ask struct {
 	Prompt     string
 	Schema     json.RawMessage
 	Follow     func(runner.Turn) string
+
+	model string // another one than the mission's
 }
 
 // RunRecord is runs/<run>/run.json: who runs what, for status and for cleaning up.
@@ -54,7 +56,10 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 		return none, Later, t.pauseLogin(ctx, "the login cannot be read: "+err.Error())
 	}
 	run := uuid.NewString()
-	limit, out, err := t.reserve(ctx, run, a.Step)
+	limit, out, err := t.reserve(ctx, run, a.Step, h.Alone)
+	if errors.Is(err, errStepSpent) {
+		return runner.Result{Verdict: runner.Failed, Class: StepLimit, Reason: err.Error()}, Moved, nil
+	}
 	if err != nil || out != Moved {
 		return none, out, err
 	}
@@ -62,11 +67,17 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	if err := t.Keep(*h); err != nil {
 		return none, Idle, errors.Join(err, t.ledger.Release(ctx, run, "the hold could not be written", t.Now()))
 	}
-	job, transcript, err := t.job(run, limit, cred, a)
+	a = t.shorten(a)
+	job, transcript, err := t.job(run, limit, a)
 	if err != nil {
 		return none, Idle, errors.Join(err, t.ledger.Release(ctx, run, "it could not be prepared", t.Now()))
 	}
 	defer transcript.Close()
+	w, err := t.openWay(run, limit, cred)
+	if err != nil {
+		return none, Idle, errors.Join(err, t.ledger.Release(ctx, run, "it could not be prepared", t.Now()))
+	}
+	job.BaseURL, job.Credential = w.url, w.credential
 	defer Sweep(t.Store.Scratch(t.Agent.Name, run))
 	t.Line(ctx, "working", a.Step, run, "%s", t.doing(a.Step))
 	t.Event(journal.Event{Kind: journal.RunStarted, Step: a.Step, Run: run, Text: fmt.Sprintf("%s started a run, at most %s", t.Agent.Name, limit)})
@@ -88,6 +99,9 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 		}
 	}
 	res, err := t.Runner.Run(ctx, job)
+	if werr := w.done(); werr != nil { // what it wrote down before is the truth then
+		t.Log.Warn("the gateway of a run did not end in order", "run", run, "err", werr)
+	}
 	keep := context.WithoutCancel(ctx) // the count and the record are written also when we are being stopped
 	if err != nil && (errors.Is(err, ErrStopped) || context.Cause(ctx) == ErrStopped) {
 		return none, Over, t.ledger.Release(keep, run, "stopped before the start", t.Now())
@@ -111,6 +125,13 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	if res.Verdict == runner.Killed {
 		return res, Over, t.uncount(h)
 	}
+	if w.gateway != nil && res.Class == "budget" {
+		if rep := w.gateway.Report(); rep.Spent > 0 && rep.Sum() == 0 && limit.N != t.Mission.StepLimit {
+			out, err = t.tooLittle(keep, h)
+			return res, out, err
+		}
+	}
+	h.Alone = false
 	out, err = t.heed(keep, h, res)
 	return res, out, err
 }
@@ -130,11 +151,23 @@ func (t *Tick) doing(step string) string {
 }
 
 // reserve asks the ledger for money. Moved means granted.
-func (t *Tick) reserve(ctx context.Context, run, step string) (money.Amount, Outcome, error) {
+func (t *Tick) reserve(ctx context.Context, run, step string, alone bool) (money.Amount, Outcome, error) {
 	m := t.Mission
+	due := 1
+	if !alone {
+		due = t.agentsDue()
+	}
+	stepLimit := m.StepLimit
+	if step != "" && stepLimit > 0 {
+		book, err := t.ledger.Read()
+		if err != nil {
+			return money.Amount{}, Idle, err
+		}
+		stepLimit = book.StepLeft(step, m.StepLimit)
+	}
 	n, decision, err := t.ledger.Reserve(ctx, ledger.ReserveRequest{
-		Run: run, Agent: t.Agent.Name, Step: step, Model: m.Model, StepLimit: m.StepLimit, MinRun: m.MinRun,
-		AgentsDue: t.agentsDue(), Now: t.Now(),
+		Run: run, Agent: t.Agent.Name, Step: step, Model: m.Model, StepLimit: stepLimit, MinRun: m.MinRun,
+		AgentsDue: due, Now: t.Now(),
 	})
 	limit := money.Amount{Unit: m.Budget.Unit, N: n}
 	if err != nil {
@@ -146,13 +179,22 @@ func (t *Tick) reserve(ctx context.Context, run, step string) (money.Amount, Out
 	case money.Wait:
 		t.Line(ctx, "waiting", step, "", "waits until others have finished: the rest of the budget is reserved")
 		return limit, Later, nil
+	case money.StepSpent:
+		return limit, Moved, fmt.Errorf("%w: %s", errStepSpent, money.Amount{Unit: limit.Unit, N: m.StepLimit})
 	}
 	t.Line(ctx, "waiting", step, "", "the budget is used up")
-	return limit, Over, t.Stop(mission.Budget, "less than the smallest run is left of "+m.Budget.String())
+	book, err := t.ledger.Read()
+	return limit, Over, errors.Join(err, t.Stop(mission.Budget, "less than the smallest run is left of "+book.Budget.String()))
 }
 
-// agentsDue counts who may want money now: this agent and every specialist with something in its mailboxes, and one
-// more if it is alone: a run that is lost counts with all it had reserved, and must not end the mission.
+// StepLimit is the class of a result without a run: the step has used up its own limit.
+const StepLimit = "step-limit"
+
+var errStepSpent = errors.New("the step has used up its limit")
+
+// agentsDue counts who may want money now: this agent and every specialist with something in its mailboxes. Without a
+// gateway it is one more if it is alone: a run that is lost counts with all it had reserved then, and must not end the
+// mission.
 func (t *Tick) agentsDue() int {
 	n := 1
 	for _, a := range mission.Specialists(t.Mission.Roster) {
@@ -163,7 +205,10 @@ func (t *Tick) agentsDue() int {
 			n++
 		}
 	}
-	return max(n, 2)
+	if t.Price == nil {
+		return max(n, 2)
+	}
+	return n
 }
 
 // wakeWaiting wakes the specialists with work: money that was reserved is free again.
@@ -183,7 +228,7 @@ const (
 )
 
 // job lays out the run's folders and says what to run.
-func (t *Tick) job(run string, limit money.Amount, cred runner.Credential, a Ask) (runner.Job, *os.File, error) {
+func (t *Tick) job(run string, limit money.Amount, a Ask) (runner.Job, *os.File, error) {
 	dir, scratch := t.Store.Run(t.Agent.Name, run), t.Store.Scratch(t.Agent.Name, run)
 	for _, d := range []string{dir, scratch} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -197,7 +242,7 @@ func (t *Tick) job(run string, limit money.Amount, cred runner.Credential, a Ask
 		}
 	}
 	record, err := json.MarshalIndent(RunRecord{Version: mission.Version, Run: run, Agent: t.Agent.Name, Step: a.Step,
-		Model: t.Mission.Model, Owner: t.Owner, Started: t.Now().UTC(), Cap: limit.String()}, "", "  ")
+		Model: or(a.model, t.Mission.Model), Owner: t.Owner, Started: t.Now().UTC(), Cap: limit.String()}, "", "  ")
 	if err != nil {
 		return runner.Job{}, nil, err
 	}
@@ -210,9 +255,9 @@ func (t *Tick) job(run string, limit money.Amount, cred runner.Credential, a Ask
 	}
 	j := runner.Job{
 		Run: run, Dir: a.Dir, Scratch: scratch, Inputs: a.Inputs, SystemPrompt: system, Prompt: a.Prompt,
-		Model: t.Mission.Model, Tools: a.Profession.Tools, Schema: a.Schema, MaxTurns: a.Profession.MaxTurns,
+		Model: or(a.model, t.Mission.Model), Tools: a.Profession.Tools, Schema: a.Schema, MaxTurns: a.Profession.MaxTurns,
 		Wall: a.Profession.Wall, Silence: a.Profession.Silence,
-		Credential: cred, BaseURL: t.Mission.Upstream, Transcript: transcript, Follow: a.Follow,
+		Transcript: transcript, Follow: a.Follow,
 	}
 	if limit.Unit == money.Tokens {
 		j.CapTokens = limit.N
@@ -264,35 +309,46 @@ func (t *Tick) saveResult(run string, res runner.Result) error {
 	return files.Replace(filepath.Join(t.Store.Run(t.Agent.Name, run), "result.json"), append(b, '\n'), 0o600)
 }
 
-// settle closes a run's reservation with what it cost: the largest of what the result says and what its transcript
-// shows; the whole reservation if it was launched and nothing shows what it did.
+// settle closes a run's reservation with what it cost: the most of what the gateway, the result and its transcript say;
+// the whole reservation if it was launched without a gateway and nothing shows what it did.
 func (t *Tick) settle(ctx context.Context, run string, res runner.Result) error {
-	spend := res.Spend
-	f, err := os.Open(filepath.Join(t.Store.Run(t.Agent.Name, run), "stream.jsonl"))
-	if err == nil {
-		seen, _, rerr := t.Runner.Recount(f)
+	s := res.Spend
+	claims := []money.Claim{}
+	if res.Verdict != "" {
+		claims = append(claims, money.Claim{Meter: s.Source, Nano: s.Nano, Tokens: s.Tokens, Requests: s.Requests, ByModel: s.ByModel, Unpriced: s.Unpriced})
+	}
+	if f, err := os.Open(filepath.Join(t.Store.Run(t.Agent.Name, run), "stream.jsonl")); err == nil {
+		s, _, err := t.Runner.Recount(f)
 		f.Close()
-		if rerr == nil && (seen.Nano > spend.Nano || (seen.Nano == spend.Nano && seen.Tokens > spend.Tokens)) {
-			spend = seen
+		if err == nil && s.Tokens > 0 {
+			claims = append(claims, money.Claim{Meter: s.Source, Nano: s.Nano, Tokens: s.Tokens, Requests: s.Requests, ByModel: s.ByModel, Unpriced: s.Unpriced})
 		}
 	}
-	book, err := t.ledger.Read()
-	if err != nil {
-		return err
+	claim, ok, err := t.gatewayClaim(run)
+	switch {
+	case ok:
+		claims = append([]money.Claim{claim}, claims...)
+	case err != nil:
+		t.Log.Warn("what the gateway of a run counted cannot be read", "run", run, "err", err)
 	}
-	spent := ledger.Spent{Nano: spend.Nano, Tokens: spend.Tokens, Requests: spend.Requests, ByModel: spend.ByModel, Source: spend.Source, Unpriced: spend.Unpriced}
+	book, berr := t.ledger.Read()
+	if berr != nil {
+		return berr
+	}
+	c, known := money.Spend(claims...)
+	spent := ledger.Spent{Nano: c.Nano, Tokens: c.Tokens, Requests: c.Requests, ByModel: c.ByModel, Source: c.Meter, Unpriced: c.Unpriced}
 	for _, r := range book.OpenRuns {
 		switch {
 		case r.ID != run:
 			continue
 		case !r.Launched:
 			return t.ledger.Release(ctx, run, "it was never started", t.Now())
-		case res.Verdict == "" && spend.Tokens == 0: // killed, and nothing shows what it did: all of it counts
+		case !known || err != nil && res.Verdict == "": // killed, and nothing shows what it did: all of it counts
 			spent.Source, spent.Note = "reservation", "its tick died and nothing shows what it cost"
 			if book.Budget.Unit == money.Tokens {
-				spent.Tokens = r.Cap
+				spent.Tokens = max(spent.Tokens, r.Cap)
 			} else {
-				spent.Nano = money.Nano(r.Cap)
+				spent.Nano = max(spent.Nano, money.Nano(r.Cap))
 			}
 		}
 	}

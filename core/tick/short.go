@@ -1,0 +1,45 @@
+package tick
+
+import (
+	"example.com/AutoAgentProject/core/money"
+)
+
+// The shares of the budget, in percent, from which runs are told that money is short, and from which they get a cheaper
+// model and the smallest context.
+const (
+	WrapUp = 70
+	Tight  = 85
+)
+
+// Pressure is how much of the budget is used, in percent. What cannot be read is no pressure: then no run starts anyway.
+func (t *Tick) Pressure() int {
+	book, err := t.ledger.Read()
+	if err != nil {
+		return 0
+	}
+	return int(money.ShownPercent(book.Budget.N, book.Used.N))
+}
+
+const wrapUp = `
+## Money is short
+Most of the mission's money is used. Do the smallest thing that makes this step right, leave every extra out, and finish.
+`
+
+// shorten fits an ask to the money that is left.
+func (t *Tick) shorten(a Ask) Ask {
+	p := t.Pressure()
+	if p >= WrapUp {
+		a.Prompt += wrapUp
+	}
+	if p >= Tight {
+		a.model = t.Mission.CheapModel
+	}
+	return a
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
