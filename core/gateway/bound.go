@@ -5,16 +5,13 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/usage"
 )
-
-// Price is the list price of one response at a time, in fast mode or not: money.Table.Cost is one. For a model that it
-// does not know it returns the dearest price there is, and false.
-type Price func(model string, u money.Usage, at time.Time, fast bool) (money.Nano, bool)
 
 // tariff says what a response costs in the unit of the budget.
 type tariff struct {
 	unit  money.Unit
-	price Price
+	price usage.Price
 }
 
 // cost is what a response costs. It is answered by the model that says so; where that name has no price, by the one

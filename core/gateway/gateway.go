@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/usage"
 )
 
 // The kinds of credentials.
@@ -37,9 +38,9 @@ type Config struct {
 	Kind       string // of the credential
 	Credential Secret // the real one
 
-	Upstream string   // address of the model; empty: Upstream. https, or http on this machine
-	Models   []string // the only ones that are asked, by the ids that the program sends
-	Price    Price    // not needed if the unit is tokens
+	Upstream string      // address of the model; empty: Upstream. https, or http on this machine
+	Models   []string    // the only ones that are asked, by the ids that the program sends
+	Price    usage.Price // not needed if the unit is tokens
 
 	Cap    money.Amount          // the most that this run may use
 	Budget func() (int64, error) // the most that it may use by the state of the whole budget, asked before each request; an error refuses it. nil: Cap alone
