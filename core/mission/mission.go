@@ -39,7 +39,7 @@ type Mission struct {
 	BudgetAsked    string       `json:"budget_asked"`    // as typed: "10%"
 	BudgetSentence string       `json:"budget_sentence"` // how it became an amount
 	Budget         money.Amount `json:"budget"`
-	StepLimit      int64        `json:"step_limit"` // most that one run may use, in the budget's unit
+	StepLimit      int64        `json:"step_limit"` // most that one step may use, in the budget's unit
 	MinRun         int64        `json:"min_run"`    // least that a run is started with, in the budget's unit
 
 	VerifyLimit Duration `json:"verify_limit,omitempty"` // wall clock of a verify command; 0: the default

@@ -11,6 +11,7 @@ import (
 type promptFacts struct {
 	Cut       bool     // an earlier run of it was cut off
 	Conflicts []string // files with conflict markers
+	Tight     bool     // money is short: only the first line of what others said
 }
 
 // prompt is the handoff as the model reads it: the step, what it builds on, why it came back. Nothing else of the
@@ -30,7 +31,11 @@ func prompt(p *plan.Plan, step plan.Step, f promptFacts) string {
 		say("\n## What you build on (it is in your folder)\n")
 		for _, id := range step.DependsOn {
 			if d := p.Step(id); d != nil {
-				say("\n### %s (%s), by %s\n%s\n", d.Title, d.ID, d.Agent, d.Summary)
+				said := d.Summary
+				if f.Tight {
+					said, _, _ = strings.Cut(strings.TrimSpace(said), "\n")
+				}
+				say("\n### %s (%s), by %s\n%s\n", d.Title, d.ID, d.Agent, said)
 			}
 		}
 	}

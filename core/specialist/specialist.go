@@ -130,7 +130,11 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 			h.Run = ""
 			return tick.Moved, errors.Join(s.Keep(h), s.Store.Queue().Release(s.Agent.Name, held.Name))
 		}
-		if reason, final := judge(res); reason != "" {
+		if res.Class == tick.StepLimit {
+			// What there is goes on, with a word about it; the verify of the merge says whether it is enough.
+			s.Event(journal.Event{Kind: journal.BudgetCrossed, Level: journal.Milestone, Step: step.ID, Incident: "step-limit-" + step.ID,
+				Text: fmt.Sprintf("step %s: %s; what there is goes on", step.ID, res.Reason)})
+		} else if reason, final := judge(res); reason != "" {
 			return s.back(ctx, held.Name, step, reason, final)
 		}
 		reason, err := s.commit(ctx, &h, step)
@@ -153,7 +157,11 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		return tick.Idle, err
 	}
 	if err := s.Change(ctx, merge, func(p *plan.Plan) error {
-		p.Finish(step.ID, h.Commit, merge, summary(res.Text), s.Now())
+		text := res.Text
+		if h.Run == "" {
+			text = "The money for this step ended before it was finished; this is what there was."
+		}
+		p.Finish(step.ID, h.Commit, merge, summary(text), s.Now())
 		return nil
 	}, journal.Event{Kind: journal.StepDone, Level: journal.Milestone, Step: step.ID, Run: h.Run,
 		Text: fmt.Sprintf("step %s is done: %s", step.ID, step.Title)}); err != nil {
@@ -192,7 +200,7 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step) (runn
 	}
 	return s.Run(ctx, h, tick.Ask{
 		Step: step.ID, Profession: prof, Dir: s.Store.Clone(s.Agent.Name),
-		Prompt: prompt(plan, step, promptFacts{Cut: cut, Conflicts: conflicts}),
+		Prompt: prompt(plan, step, promptFacts{Cut: cut, Conflicts: conflicts, Tight: s.Pressure() >= tick.Tight}),
 	})
 }
 

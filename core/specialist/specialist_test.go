@@ -368,3 +368,18 @@ func TestBundleTooBig(t *testing.T) {
 		t.Error(c, err)
 	}
 }
+
+// TestStepAtItsLimit: a step whose money is used up hands on what there is, and says so.
+func TestStepAtItsLimit(t *testing.T) {
+	w := newWorld(t, step("a"))
+	w.Mission.StepLimit = int64(money.USD)
+	w.fake.do = func(j runner.Job) runner.Result {
+		ok(t, os.WriteFile(filepath.Join(j.Dir, "a.txt"), []byte("half"), 0o600))
+		return runner.Result{Verdict: runner.Failed, Class: "budget", Reason: "its part of the money ended", Spend: runner.Spend{Nano: money.USD, Tokens: 1}}
+	}
+	w.once(tick.Moved)
+	w.once(tick.Moved)
+	if a := w.step("a"); a.State != plan.Done || !strings.Contains(a.Summary, "money for this step ended") || len(w.fake.jobs) != 1 || w.result("a.txt") != "half" {
+		t.Errorf("%+v, %d runs", a, len(w.fake.jobs))
+	}
+}

@@ -82,7 +82,7 @@ func newWorld(t *testing.T, steps ...plan.Step) *world {
 	roster, err := mission.ParseRoster("codebuilder:2", []string{"codebuilder"})
 	ok(t, err)
 	m := mission.Mission{Version: mission.Version, ID: "my-site", Roster: roster, Model: "model-x", Path: "/usr/local/bin:/usr/bin:/bin",
-		Budget: money.Amount{Unit: money.NanoUSD, N: 100 * int64(money.USD)}, StepLimit: int64(money.USD), MinRun: 1}
+		Budget: money.Amount{Unit: money.NanoUSD, N: 100 * int64(money.USD)}, MinRun: 1}
 	for _, a := range roster {
 		ok(t, st.Queue().Make(a.Name))
 	}

@@ -102,6 +102,9 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	if werr := w.done(); werr != nil { // what it wrote down before is the truth then
 		t.Log.Warn("the gateway of a run did not end in order", "run", run, "err", werr)
 	}
+	if w.gateway != nil && res.Class == "max-output" && w.gateway.Report().Lowered > 0 {
+		res.Class = "budget" // its answer was cut because no more was left for it
+	}
 	keep := context.WithoutCancel(ctx) // the count and the record are written also when we are being stopped
 	if err != nil && (errors.Is(err, ErrStopped) || context.Cause(ctx) == ErrStopped) {
 		return none, Over, t.ledger.Release(keep, run, "stopped before the start", t.Now())

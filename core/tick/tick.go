@@ -14,7 +14,6 @@ import (
 
 	"example.com/AutoAgentProject/core/cell"
 	"example.com/AutoAgentProject/core/files"
-	"example.com/AutoAgentProject/core/gateway"
 	"example.com/AutoAgentProject/core/git"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/ledger"
@@ -23,6 +22,7 @@ import (
 	"example.com/AutoAgentProject/core/profession"
 	"example.com/AutoAgentProject/core/runner"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/usage"
 	"example.com/AutoAgentProject/core/wake"
 )
 
@@ -47,7 +47,7 @@ type Tick struct {
 	Professions profession.Set
 	Runner      runner.Runner
 	Credential  func() (runner.Credential, error)
-	Price       gateway.Price // list prices; nil: runs have no gateway
+	Price       usage.Price // list prices; nil: runs have no gateway
 	Limits      Limits
 	Now         func() time.Time
 	Log         *slog.Logger

@@ -42,6 +42,7 @@ type startOptions struct {
 	noLinger    bool
 	runAs       string
 	model       string
+	gateway     string
 	dryRun      bool
 	wait        bool   // the demo's: to the end, also if systemd ticks it
 	fallback    string // why it is the embedded engine although nobody asked for it
@@ -96,6 +97,7 @@ func (c *cli) startCommand() *cobra.Command {
 	f.BoolVar(&o.noLinger, "no-linger", false, "use a user manager although it ends when you log out")
 	f.StringVar(&o.runAs, "run-as", "", "as root: the `user` that the mission runs as")
 	f.StringVar(&o.model, "model", "", "exact `id` of the model (default "+defaultModel+")")
+	f.StringVar(&o.gateway, "gateway", "on", "`on`: each run reaches the model through a gateway of ours that holds the login and bounds the spend; off: directly")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, show what would be fixed, make nothing")
 	return cmd
 }
@@ -252,6 +254,9 @@ func (c *cli) describe(d *draft) {
 	c.say("Mission %s", m.ID)
 	row("pays", "%s", m.Payer)
 	row("budget", "%s", m.BudgetSentence)
+	if m.Gateway == gatewayOff {
+		row("", "without the gateway: the answer in flight can pass it, and the login is visible inside a run")
+	}
 	switch {
 	case !m.Until.IsZero():
 		row("time", "until %s", m.Until.Local().Format("2006-01-02 15:04 MST"))

@@ -23,6 +23,7 @@ type config struct {
 	Root          string `yaml:"root"`           // folder of all missions
 	Claude        string `yaml:"claude"`         // the agent program
 	Model         string `yaml:"model"`          // exact model id
+	CheapModel    string `yaml:"cheap_model"`    // exact model id for runs from 85 % of the budget on
 	Plan          string `yaml:"plan"`           // pro, max5, max20: what a budget in percent refers to
 	Daily         string `yaml:"daily"`          // daily allowance, for example 40usd; over the plan's
 	Budget        string `yaml:"budget"`         // default of --budget
@@ -33,7 +34,10 @@ type config struct {
 	VerifyMinutes int    `yaml:"verify_minutes"` // wall clock of a verify command
 }
 
-const defaultModel = "claude-sonnet-5-5"
+const (
+	defaultModel      = "claude-sonnet-5-5"
+	defaultCheapModel = "claude-haiku-5-5"
+)
 
 // configDir is $XDG_CONFIG_HOME/autoagent or ~/.config/autoagent.
 func (c *cli) configDir() (string, error) {

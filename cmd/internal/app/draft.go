@@ -56,8 +56,16 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 		return nil, err
 	}
 	m.Model = first(o.model, cfg.Model, defaultModel)
-	if err := checkModel(m.Model); err != nil {
+	m.CheapModel = cheapModel(m.Model, first(cfg.CheapModel, defaultCheapModel))
+	if err := errors.Join(checkModel(m.Model), checkModel(m.CheapModel)); err != nil {
 		return nil, err
+	}
+	switch o.gateway {
+	case "", "on":
+	case gatewayOff:
+		m.Gateway = gatewayOff
+	default:
+		return nil, usererr.New(usererr.Usage, "write --gateway on or off", "--gateway %q is neither", o.gateway)
 	}
 	m.Verify = o.verify
 	if err := checkCommand(m.Verify); err != nil {
@@ -113,6 +121,19 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 		d.warnings = append(d.warnings, warning)
 	}
 	return d, writable(string(d.root))
+}
+
+// cheapModel is the model for runs when money is short: cheap, unless the mission's own costs no more.
+func cheapModel(own, cheap string) string {
+	at := time.Now()
+	rates := func(model string) money.Nano {
+		n, _ := prices().Cost(model, money.Usage{Input: 1000, Output: 1000}, at, false)
+		return n
+	}
+	if rates(cheap) >= rates(own) {
+		return own
+	}
+	return cheap
 }
 
 func first(values ...string) string {
