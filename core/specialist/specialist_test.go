@@ -10,6 +10,7 @@ import (
 
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/proc"
 	"example.com/AutoAgentProject/core/queue"
