@@ -23,6 +23,7 @@ type Said struct {
 	Version   int   `json:"version"`
 	Threshold int   `json:"threshold"`        // percent
 	Budget    int64 `json:"budget,omitempty"` // of this, in the ledger's unit
+	Mark      int64 `json:"mark,omitempty"`   // the most that the ledger ever showed as used
 }
 
 // For is what counts as told for a budget. Where it was changed since, that is no more than what is reached of the new one.
@@ -76,7 +77,12 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 	budget, used := book.Budget, book.Used.N
 	before := said
 	said = said.For(budget, used)
-	a := Decide(budget, used, said.Threshold, left, limited)
+	_, seen := money.Watch{Marks: map[string]int64{"ledger": said.Mark}}.Look(budget.N, money.Reading{Used: map[string]int64{"ledger": used}})
+	if seen.Alert == money.AlertDown {
+		g.Event(journal.Event{Kind: journal.BudgetCrossed, Level: journal.Blocker, Incident: fmt.Sprintf("ledger-down-%d", said.Mark),
+			Text: fmt.Sprintf("the ledger shows less than before, %s; %s counts", book.Used, money.Amount{Unit: budget.Unit, N: seen.Used})})
+	}
+	a := Decide(budget, seen.Used, said.Threshold, left, limited)
 	if a.Stop != "" {
 		errs = append(errs, g.Stop(a.Stop, a.Reason))
 	}
@@ -88,7 +94,7 @@ func (g Guard) Once(ctx context.Context) (tick.Outcome, error) {
 		g.Event(journal.Event{Kind: journal.BudgetCrossed, Level: level, Incident: fmt.Sprintf("budget-%d-of-%d", a.Say, budget.N),
 			Text: fmt.Sprintf("%d%% of the budget is used: %s of %s", a.Say, book.Used, budget)})
 	}
-	if now := (Said{mission.Version, a.Said, budget.N}); a.Say > 0 || before.Budget != 0 && now != before {
+	if now := (Said{mission.Version, a.Said, budget.N, seen.Used}); now != before {
 		errs = append(errs, g.Store.Save("quota.json", now))
 	}
 	line := fmt.Sprintf("%s of %s used", book.Used, budget)

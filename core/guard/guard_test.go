@@ -304,3 +304,36 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 }
+
+// TestLedgerGoesDown: a ledger that shows less than before is told once, and the most that was seen counts.
+func TestLedgerGoesDown(t *testing.T) {
+	root := t.TempDir()
+	g := begun(t, root, mission.Mission{})
+	before, err := os.ReadFile(filepath.Join(g.Store.Dir(), "ledger.jsonl"))
+	ok(t, err)
+	g.spend(t, "one", 60*dollar/100)
+	_, err = g.Once(t.Context())
+	ok(t, err)
+	ok(t, os.WriteFile(filepath.Join(g.Store.Dir(), "ledger.jsonl"), before, 0o600)) // somebody put an old copy back
+	ok(t, os.RemoveAll(filepath.Join(g.Store.Dir(), "ledger.jsonl.sums")))
+	for range 2 {
+		fresh := Guard{Tick: &tick.Tick{}}
+		*fresh.Tick = *g.Tick
+		fresh.Store = store.Root(root).Mission("my-site")
+		_, err = fresh.Once(t.Context())
+		ok(t, err)
+	}
+	n := 0
+	for _, e := range g.events(t) {
+		if strings.HasPrefix(e, "blocker ledger-down") {
+			n++
+		}
+	}
+	if n == 0 {
+		t.Errorf("nobody was told: %q", g.events(t))
+	}
+	var said Said
+	if err := g.Store.Load("quota.json", &said); err != nil || said.Mark != 60*dollar/100 {
+		t.Errorf("%+v, %v", said, err)
+	}
+}

@@ -8,14 +8,12 @@ import (
 
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/runner"
 )
 
-// Back-off where nobody told a time: doubled from the first to the last.
-const (
-	firstWait = time.Minute
-	lastWait  = 30 * time.Minute
-)
+// lastWait is how long to wait for what only a person can mend, before it is tried again.
+const lastWait = 30 * time.Minute
 
 // heed does what a result asks of the whole mission: limits and lost logins pause all agents and count no attempt.
 // Moved means that the result is the step's own affair.
@@ -23,13 +21,9 @@ func (t *Tick) heed(ctx context.Context, h *Hold, res runner.Result) (Outcome, e
 	now := t.Now()
 	switch {
 	case res.Verdict == runner.Later:
-		until := res.ResetAt
-		if !until.After(now) { // not told, or a time of the past, which would be no wait at all
-			h.Waits++
-			until = now.Add(backOff(h.Waits))
-		} else {
+		until, told := money.Park(res.ResetAt, now, time.Duration(rand.Int64N(int64(time.Minute))), h.Waits+1) // not all missions at the same second
+		if h.Waits++; told {
 			h.Waits = 0
-			until = until.Add(time.Duration(rand.Int64N(int64(time.Minute)))) // not all missions at the same second
 		}
 		if err := t.uncount(h); err != nil {
 			return Idle, err
@@ -90,15 +84,6 @@ func incident(what string, at time.Time) string {
 func (t *Tick) uncount(h *Hold) error {
 	h.Run, h.Runs = "", max(h.Runs-1, 0)
 	return t.Keep(*h)
-}
-
-// backOff is the n-th wait (n from 1) without a time given.
-func backOff(n int) time.Duration {
-	d := firstWait
-	for range n - 1 {
-		d = min(2*d, lastWait)
-	}
-	return d
 }
 
 func (t *Tick) pauseLogin(ctx context.Context, reason string) error {

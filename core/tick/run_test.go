@@ -291,17 +291,6 @@ func TestDied(t *testing.T) {
 	}
 }
 
-func TestBackOff(t *testing.T) {
-	for n, want := range []time.Duration{1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 4: 8 * time.Minute, 5: 16 * time.Minute, 6: 30 * time.Minute, 7: 30 * time.Minute} {
-		if got := backOff(n); n > 0 && got != want {
-			t.Errorf("wait %d is %s", n, got)
-		}
-	}
-	if backOff(5000) != 30*time.Minute {
-		t.Error(backOff(5000))
-	}
-}
-
 // TestWaits: without a time given each wait is longer than the one before; a time given, or any other end, begins anew.
 func TestWaits(t *testing.T) {
 	w := newWorld(t, money.NanoUSD).begin()
