@@ -12,15 +12,18 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/proc"
 )
 
 // MaxAttempts is how many ticks may die over one handoff before it goes to failed/.
 const MaxAttempts = 3
 
-// Claim is <envelope>.claim beside a file in in_process: who holds it, and the how-manieth try this is.
+// Claim is <envelope>.claim, or <batch>.claim, beside what lies in in_process: who holds it, and the how-manieth try this
+// is.
 type Claim struct {
 	Owner   proc.ID   `json:"owner"`
+	Run     string    `json:"run,omitempty"` // the run that works on it, where there is one
 	Attempt int       `json:"attempt"`
 	At      time.Time `json:"at"`
 }
@@ -28,7 +31,7 @@ type Claim struct {
 // Held is a handoff in the hands of its agent.
 type Held struct {
 	Name     string
-	Envelope Envelope
+	Envelope handoff.Envelope
 	Claim    Claim
 }
 
@@ -37,8 +40,20 @@ var ErrBusy = errors.New("another tick holds it")
 
 // Claim takes the agent's next work for owner: what lies in in_process first, with one attempt more, else the first of
 // new/ by name. Malformed files and handoffs whose third holder died go to failed/, once; they are returned in dead.
-// held is nil if there is nothing to do. The caller holds the agent's lock.
+// held is nil if there is nothing to do. A batch in process is somebody else's: ErrBusy.
 func (q Queue) Claim(agent string, owner proc.ID, now time.Time) (held *Held, dead []string, err error) {
+	if err := q.sound(agent, q.inbox(agent, "new"), q.inbox(agent, "in_process"), q.inbox(agent, "failed")); err != nil {
+		return nil, nil, err
+	}
+	unlock, err := q.lockInbox(agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
+	if len(batches(q.inbox(agent, "in_process"))) > 0 {
+		return nil, nil, fmt.Errorf("a batch is in process: %w", ErrBusy)
+	}
+	by := Holder{Owner: owner}
 	names, err := list(q.inbox(agent, "in_process"))
 	if err != nil {
 		return nil, nil, err
@@ -47,7 +62,7 @@ func (q Queue) Claim(agent string, owner proc.ID, now time.Time) (held *Held, de
 		return nil, nil, err
 	}
 	for _, name := range names {
-		held, err := q.resume(agent, name, owner, now)
+		held, err := q.resume(agent, name, by, now)
 		if err != nil || held != nil {
 			return held, dead, err
 		}
@@ -58,7 +73,7 @@ func (q Queue) Claim(agent string, owner proc.ID, now time.Time) (held *Held, de
 		return nil, dead, err
 	}
 	for _, name := range names {
-		held, bad, err := q.take(agent, name, owner, now)
+		held, bad, err := q.take(agent, name, by, now)
 		if err != nil || held != nil {
 			return held, dead, err
 		}
@@ -69,8 +84,38 @@ func (q Queue) Claim(agent string, owner proc.ID, now time.Time) (held *Held, de
 	return nil, dead, nil
 }
 
+// Holder is who takes work: a process, and the run in whose course it does. The same run holds on through any number of
+// processes.
+type Holder struct {
+	Owner proc.ID
+	Run   string
+}
+
+func (h Holder) is(c Claim) bool { return c.Owner == h.Owner || (h.Run != "" && c.Run == h.Run) }
+
+// hold renews the claim beside what lies in in_process. Another living holder is ErrBusy; spent means that MaxAttempts
+// died over it.
+func (q Queue) hold(path string, by Holder, now time.Time) (c Claim, spent bool, err error) {
+	c, err = readClaim(path, now)
+	if err != nil {
+		return c, false, err
+	}
+	if !by.is(c) {
+		if alive, err := c.Owner.Alive(); err != nil || alive {
+			return c, false, fmt.Errorf("claim %s: %w", filepath.Base(path), errors.Join(ErrBusy, err))
+		}
+		c.Attempt++
+		c.At = now.UTC()
+	}
+	if c.Attempt > MaxAttempts {
+		return c, true, nil
+	}
+	c.Owner, c.Run = by.Owner, by.Run
+	return c, false, writeClaim(path, c)
+}
+
 // resume claims what lies in in_process; nil without an error means that it went to failed/.
-func (q Queue) resume(agent, name string, owner proc.ID, now time.Time) (*Held, error) {
+func (q Queue) resume(agent, name string, by Holder, now time.Time) (*Held, error) {
 	path := filepath.Join(q.inbox(agent, "in_process"), name)
 	e, bad := read(path)
 	if files.Passing(bad) {
@@ -79,25 +124,16 @@ func (q Queue) resume(agent, name string, owner proc.ID, now time.Time) (*Held, 
 	if bad != nil {
 		return nil, q.Fail(agent, name, bad.Error())
 	}
-	c, err := readClaim(path, now)
+	c, spent, err := q.hold(path, by, now)
 	if err != nil {
 		return nil, err
 	}
-	if c.Owner != owner {
-		if alive, err := c.Owner.Alive(); err != nil || alive {
-			return nil, fmt.Errorf("claim %s: %w", name, errors.Join(ErrBusy, err))
-		}
-		c = Claim{Owner: owner, Attempt: c.Attempt + 1, At: now.UTC()}
-	}
-	if c.Attempt > MaxAttempts {
+	if spent {
 		return nil, q.Fail(agent, name, fmt.Sprintf("%d ticks died over it", MaxAttempts))
 	}
-	if err := writeClaim(path, c); err != nil {
-		return nil, err
-	}
-	if e.Get("dequeued_at") == "" { // its tick died right after the move
-		e.Set("dequeued_at", instant(now))
-		if err := files.Replace(path, e.Bytes(), 0o600); err != nil {
+	if e.Get("dequeued_at") == "" { // put there by hand
+		e.Set("dequeued_at", handoff.Instant(now))
+		if err := files.Replace(path, e.Bytes(), q.mode()); err != nil {
 			return nil, err
 		}
 	}
@@ -105,7 +141,7 @@ func (q Queue) resume(agent, name string, owner proc.ID, now time.Time) (*Held, 
 }
 
 // take claims what lies in new/; bad means that it went to failed/. Neither: somebody else took it.
-func (q Queue) take(agent, name string, owner proc.ID, now time.Time) (held *Held, bad bool, err error) {
+func (q Queue) take(agent, name string, by Holder, now time.Time) (held *Held, bad bool, err error) {
 	from := filepath.Join(q.inbox(agent, "new"), name)
 	to := filepath.Join(q.inbox(agent, "in_process"), name)
 	e, err := read(from)
@@ -115,32 +151,24 @@ func (q Queue) take(agent, name string, owner proc.ID, now time.Time) (held *Hel
 	if files.Passing(err) {
 		return nil, false, err
 	}
-	if err == nil && !e.isFor(agent) {
+	if err == nil && !e.IsFor(agent) {
 		err = fmt.Errorf("it is addressed to %q", e.Get("recipient"))
 	}
 	if err != nil {
 		return nil, true, q.quarantine(from, q.inbox(agent, "failed"), err)
 	}
-	c := Claim{Owner: owner, Attempt: 1, At: now.UTC()}
+	c := Claim{Owner: by.Owner, Run: by.Run, Attempt: 1, At: now.UTC()}
 	if err := writeClaim(to, c); err != nil { // before the move: nothing lies in in_process without its claim
+		return nil, false, err
+	}
+	e.Set("dequeued_at", handoff.Instant(now))
+	if err := files.Replace(from, e.Bytes(), q.mode()); err != nil { // and nothing without its time
 		return nil, false, err
 	}
 	if err := files.Move(from, to); err != nil {
 		return nil, false, err
 	}
-	e.Set("dequeued_at", instant(now))
-	if err := files.Replace(to, e.Bytes(), 0o600); err != nil {
-		return nil, false, err
-	}
 	return &Held{name, e, c}, false, nil
-}
-
-// isFor says whether a delivered copy is the agent's. One that was put there by hand may lack the recipient.
-func (e Envelope) isFor(agent string) bool {
-	if r := e.Get("recipient"); r != "" {
-		return r == agent
-	}
-	return slices.Contains(e.Recipients(), agent)
 }
 
 // Forgive takes back the attempts of claims whose owner is dead: it died with whoever ticked it, not over its work.
@@ -192,8 +220,8 @@ func (q Queue) Complete(agent, name string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	e.Set("completed_at", instant(now))
-	if err := files.Replace(path, e.Bytes(), 0o600); err != nil {
+	e.Set("completed_at", handoff.Instant(now))
+	if err := files.Replace(path, e.Bytes(), q.mode()); err != nil {
 		return err
 	}
 	err = files.Move(path, filepath.Join(q.inbox(agent, "completed"), name))
@@ -224,7 +252,8 @@ func (q Queue) sweepClaims(agent string, held []string) error {
 	}
 	for _, e := range entries {
 		name, isClaim := strings.CutSuffix(e.Name(), ".claim")
-		if !isClaim || !strings.HasSuffix(name, Suffix) || slices.Contains(held, name) {
+		batch := strings.HasPrefix(name, handoff.BatchPrefix)
+		if !isClaim || !batch && !strings.HasSuffix(name, handoff.Suffix) || slices.Contains(held, name) || batch && exists(filepath.Join(dir, name)) {
 			continue
 		}
 		if err := files.Remove(filepath.Join(dir, e.Name())); err != nil {

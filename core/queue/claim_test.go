@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/AutoAgentProject/core/handoff"
 	"time"
 
 	"example.com/AutoAgentProject/core/proc"
@@ -17,7 +19,7 @@ import (
 func TestOrder(t *testing.T) {
 	q := fresh(t)
 	at := func(prio, sec, seq int) string {
-		name, _, e := NewWork(Work{From: "manager", To: "coder", Priority: prio, Task: "t", Commit: "0123456789", Seq: seq, At: noon.Add(time.Duration(sec) * time.Second)})
+		name, _, e := handoff.NewWork(handoff.Work{From: "manager", To: "coder", Priority: prio, Task: "t", Commit: "0123456789", Seq: seq, At: noon.Add(time.Duration(sec) * time.Second)})
 		ok(t, q.Send("manager", name, e))
 		return name
 	}
@@ -25,7 +27,7 @@ func TestOrder(t *testing.T) {
 	deliver(t, q, "manager")
 	for _, i := range []int{4, 5, 3, 2, 6, 1, 0} { // by priority, time, sequence
 		held, _ := claim(t, q, "coder")
-		if held == nil || held.Name != want[i] || held.Claim.Attempt != 1 || held.Envelope.Get("dequeued_at") != instant(noon) {
+		if held == nil || held.Name != want[i] || held.Claim.Attempt != 1 || held.Envelope.Get("dequeued_at") != handoff.Instant(noon) {
 			t.Fatalf("%+v, want %s", held, want[i])
 		}
 		ok(t, q.Complete("coder", held.Name, noon))
@@ -77,7 +79,7 @@ about a
 	if got := content(t, filepath.Join(q.inbox("coder", "completed"), name)); got != want {
 		t.Error(got)
 	}
-	ok(t, q.Complete("coder", "nosuch"+Suffix, noon))
+	ok(t, q.Complete("coder", "nosuch"+handoff.Suffix, noon))
 	holds(t, q, "coder", "inbox/completed/"+name)
 }
 
@@ -132,7 +134,7 @@ func TestRelease(t *testing.T) {
 			t.Fatalf("claim %d: %+v, %q", n, held, dead)
 		}
 	}
-	ok(t, q.Release("coder", "nosuch"+Suffix))
+	ok(t, q.Release("coder", "nosuch"+handoff.Suffix))
 	ok(t, q.Complete("coder", name, noon))
 	ok(t, q.Release("coder", name))
 	holds(t, q, "coder", "inbox/completed/"+name)
@@ -154,13 +156,13 @@ func TestDeadClaims(t *testing.T) {
 		}
 	}
 	held, gone := claim(t, q, "coder")
-	if held == nil || held.Name != "50_a"+Suffix || held.Claim.Attempt != 1 || strings.Join(gone, " ") != name {
+	if held == nil || held.Name != "50_a"+handoff.Suffix || held.Claim.Attempt != 1 || strings.Join(gone, " ") != name {
 		t.Fatalf("after the third death: %+v, %q", held, gone)
 	}
 	if why := content(t, filepath.Join(q.inbox("coder", "failed"), name+".error")); why != "3 ticks died over it\n" {
 		t.Error(why)
 	}
-	holds(t, q, "coder", "inbox/in_process/50_a"+Suffix, "inbox/in_process/50_a"+Suffix+".claim", "inbox/failed/"+name, "inbox/failed/"+name+".error")
+	holds(t, q, "coder", "inbox/in_process/50_a"+handoff.Suffix, "inbox/in_process/50_a"+handoff.Suffix+".claim", "inbox/failed/"+name, "inbox/failed/"+name+".error")
 	if q.Where("coder", name) != "failed" {
 		t.Error(q.Where("coder", name))
 	}
@@ -250,7 +252,7 @@ func TestClaimFile(t *testing.T) {
 // TestClaimsWithoutTheirHandoff: a tick died before the move, or after it.
 func TestClaimsWithoutTheirHandoff(t *testing.T) {
 	q := fresh(t)
-	for _, name := range []string{"50_a" + Suffix, "50_z" + Suffix} {
+	for _, name := range []string{"50_a" + handoff.Suffix, "50_z" + handoff.Suffix} {
 		ok(t, writeClaim(filepath.Join(q.inbox("coder", "in_process"), name), Claim{Owner: dead(t, 1), Attempt: 3}))
 	}
 	name := sent(t, q, "manager", "coder", "a")

@@ -1,72 +1,28 @@
+// Package queue is the only way work moves between agents: envelopes in SwarmForge's file format, in the folders
+// outbox/{new,sent,failed} of the sender and inbox/{new,in_process,completed,failed} of the recipient. Sending,
+// delivering, claiming and finishing survive a kill between any two steps: repeated, they do what is left to do.
 package queue
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/mission"
 )
 
-// lockWait is the longest wait for an outbox. It is held for file operations only.
-const lockWait = 20 * time.Second
-
-// lockOutbox keeps others out of an agent's outbox: more than one tick sends and delivers for the same sender.
-func (q Queue) lockOutbox(agent string) (unlock func(), err error) {
-	ctx, done := context.WithTimeout(context.Background(), lockWait)
-	defer done()
-	return files.Lock(ctx, q.outbox(agent, "lock"))
-}
-
-// Send puts an envelope into the sender's outbox. The same name again changes nothing.
-func (q Queue) Send(from, name string, e Envelope) error {
-	back, err := Parse(e.Bytes())
-	if err == nil && (!slices.Equal(back.Headers, e.Headers) || back.Body != e.Body) {
-		err = errors.New("a header holds a line break")
-	}
-	if err == nil && (!strings.HasSuffix(name, Suffix) || strings.HasPrefix(name, ".") || strings.Contains(name, "/")) {
-		err = errors.New("this is no name of an envelope")
-	}
-	if err = errors.Join(err, checkName(name)); err != nil {
-		return fmt.Errorf("send %q: %w", name, err)
-	}
-	unlock, err := q.lockOutbox(from)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if q.Find(name, e.Recipients()...) {
-		return nil
-	}
-	for _, box := range []string{"sent", "failed"} {
-		if exists(filepath.Join(q.outbox(from, box), name)) {
-			return nil
-		}
-	}
-	if err := files.Publish(filepath.Join(q.outbox(from, "new"), name), e.Bytes(), 0o600); err != nil && !errors.Is(err, files.ErrExists) {
-		return err
-	}
-	return nil
-}
-
-// Receipt is one line of <envelope>.receipts: this recipient has its copy.
-type Receipt struct {
-	Recipient string    `json:"recipient"`
-	At        time.Time `json:"at"`
-}
-
 // Deliver brings everything in an agent's outbox to its recipients and returns who got something new. All recipients
-// are checked before the first copy; each copy has a receipt; whoever has it in any inbox folder gets none again. What
-// cannot be delivered now stays in the outbox and holds up nobody else's.
+// are checked before the first copy; each copy has a receipt; whoever got it once, wherever it is now, gets none again.
+// What cannot be delivered now stays in the outbox and holds up nobody else's.
 func (q Queue) Deliver(from string, now time.Time) (woken []string, err error) {
+	if err := q.sound(from, q.outbox(from, "new"), q.outbox(from, "sent"), q.outbox(from, "failed")); err != nil {
+		return nil, err
+	}
 	unlock, err := q.lockOutbox(from)
 	if err != nil {
 		return nil, err
@@ -104,6 +60,8 @@ func (q Queue) deliver(from, name string, now time.Time) (got []string, err erro
 		for _, to := range e.Recipients() {
 			if mission.CheckAgent(to) != nil || !exists(q.inbox(to, "new")) {
 				err = fmt.Errorf("there is no recipient %q", to)
+			} else if linked := q.sound(to, q.inbox(to, "new")); errors.Is(linked, errLink) {
+				return nil, linked // nobody gets a copy before a person looked at it
 			}
 		}
 	}
@@ -119,12 +77,9 @@ func (q Queue) deliver(from, name string, now time.Time) (got []string, err erro
 		if slices.ContainsFunc(receipts, func(r Receipt) bool { return r.Recipient == to }) {
 			continue
 		}
-		if q.Where(to, name) == "" {
-			copy := e.forRecipient(to, now)
-			if err := files.Publish(filepath.Join(q.inbox(to, "new"), name), copy.Bytes(), 0o600); err != nil && !errors.Is(err, files.ErrExists) {
-				errs = append(errs, err)
-				continue
-			}
+		if err := q.hand(to, name, e, now); err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		got = append(got, to)
 		receipts = append(receipts, Receipt{to, now.UTC()})
@@ -147,33 +102,23 @@ func (q Queue) deliver(from, name string, now time.Time) (got []string, err erro
 	return got, nil
 }
 
-// readReceipts reads the receipts beside an envelope; a line that is none counts for nothing.
-func readReceipts(path string) ([]Receipt, error) {
-	b, err := files.Read(path+".receipts", MaxSize)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// hand gives one recipient its copy, unless it got the handoff of this id before. The copy comes before the mark: after
+// a death between them it is found by its name.
+func (q Queue) hand(to, name string, e handoff.Envelope, now time.Time) error {
+	id := e.Get("id")
+	if q.delivered(to, id) {
+		return nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	var out []Receipt
-	for line := range bytes.Lines(b) {
-		var r Receipt
-		if json.Unmarshal(line, &r) == nil && r.Recipient != "" {
-			out = append(out, r)
-		}
-	}
-	return out, nil
-}
-
-func writeReceipts(path string, receipts []Receipt) error {
-	var b bytes.Buffer
-	for _, r := range receipts {
-		line, err := json.Marshal(r)
-		if err != nil {
+	if q.Where(to, name) == "" {
+		copy := e.ForRecipient(to, now)
+		if err := files.Publish(filepath.Join(q.inbox(to, "new"), name), copy.Bytes(), q.mode()); err != nil && !errors.Is(err, files.ErrExists) {
 			return err
 		}
-		b.Write(append(line, '\n'))
 	}
-	return files.Replace(path+".receipts", b.Bytes(), 0o600)
+	if !exists(q.inbox(to, "ids")) { // made by an earlier version
+		if err := q.makeInbox(to, "ids"); err != nil {
+			return err
+		}
+	}
+	return files.Mark(q.idMark(to, id), q.mode())
 }

@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/AutoAgentProject/core/handoff"
 	"time"
 )
 
 func TestSendAndDeliver(t *testing.T) {
 	q := fresh(t)
-	name, _, e := NewWork(Work{From: "manager", To: "coder", Priority: 50, Task: "t", Commit: "0123456789", Seq: 1, At: noon})
+	name, _, e := handoff.NewWork(handoff.Work{From: "manager", To: "coder", Priority: 50, Task: "t", Commit: "0123456789", Seq: 1, At: noon})
 	for range 3 {
 		ok(t, q.Send("manager", name, e))
 	}
@@ -21,7 +23,7 @@ func TestSendAndDeliver(t *testing.T) {
 	if got := deliver(t, q, "manager"); got != "coder" {
 		t.Errorf("woken: %s", got)
 	}
-	if got := content(t, filepath.Join(q.inbox("coder", "new"), name)); got != string(e.forRecipient("coder", noon).Bytes()) {
+	if got := content(t, filepath.Join(q.inbox("coder", "new"), name)); got != string(e.ForRecipient("coder", noon).Bytes()) {
 		t.Error(got)
 	}
 	// Both again, at each place where the copy can be.
@@ -166,14 +168,14 @@ func TestForgedSender(t *testing.T) {
 func TestSendRefuses(t *testing.T) {
 	q := fresh(t)
 	good, _ := note("coder", "reviewer", "x")
-	set := func(name, value string) Envelope {
+	set := func(name, value string) handoff.Envelope {
 		_, e := note("coder", "reviewer", "x")
 		e.Set(name, value)
 		return e
 	}
 	for what, c := range map[string]struct {
 		name string
-		e    Envelope
+		e    handoff.Envelope
 	}{
 		"a header in a value":     {good, set("message", "hi\nhop: 9")},
 		"a sender in a value":     {good, set("message", "hi\nfrom: human")},
@@ -181,12 +183,12 @@ func TestSendRefuses(t *testing.T) {
 		"an empty value":          {good, set("message", "")},
 		"a NUL":                   {good, set("message", "a\x00")},
 		"a name of a header":      {good, set("a b", "x")},
-		"nothing":                 {good, Envelope{}},
+		"nothing":                 {good, handoff.Envelope{}},
 		"a path":                  {"../" + good, set("message", "m")},
 		"no suffix":               {"x.txt", set("message", "m")},
 		"a hidden name":           {"." + good, set("message", "m")},
 		"a name with a line":      {"a\n" + good, set("message", "m")},
-		"a name that is too long": {strings.Repeat("x", 200) + Suffix, set("message", "m")},
+		"a name that is too long": {strings.Repeat("x", 200) + handoff.Suffix, set("message", "m")},
 	} {
 		if err := q.Send("coder", c.name, c.e); err == nil {
 			t.Errorf("%s: sent", what)
@@ -199,7 +201,7 @@ func TestSendRefuses(t *testing.T) {
 func TestLongestName(t *testing.T) {
 	q := fresh(t)
 	_, e := note("manager", "coder", "x")
-	name := strings.Repeat("n", maxName-len(Suffix)) + Suffix
+	name := strings.Repeat("n", handoff.MaxName-len(handoff.Suffix)) + handoff.Suffix
 	ok(t, q.Send("manager", name, e))
 	if got := deliver(t, q, "manager"); got != "coder" {
 		t.Fatalf("woken: %s", got)
@@ -247,9 +249,9 @@ func TestDepthAndPending(t *testing.T) {
 		t.Error("the outbox is empty, and there is something to do")
 	}
 	old := noon.Add(-time.Hour)
-	ok(t, os.Chtimes(filepath.Join(q.inbox("coder", "new"), "50_b"+Suffix), old, old))
+	ok(t, os.Chtimes(filepath.Join(q.inbox("coder", "new"), "50_b"+handoff.Suffix), old, old))
 	claim(t, q, "coder")
-	ok(t, q.Fail("coder", "50_a"+Suffix, "no"))
+	ok(t, q.Fail("coder", "50_a"+handoff.Suffix, "no"))
 	claim(t, q, "coder")
 	d, err := q.Depth("coder")
 	if err != nil || d.New != 1 || d.InProcess != 1 || d.Failed != 1 || d.Oldest.IsZero() || d.Oldest.Equal(old) {
@@ -299,7 +301,7 @@ func TestDiedBeforeTheReceipt(t *testing.T) {
 		q := fresh(t)
 		name, e := note("manager", "coder,reviewer", "a")
 		ok(t, q.Send("manager", name, e))
-		ok(t, os.WriteFile(filepath.Join(q.inbox("coder", box), name), e.forRecipient("coder", noon).Bytes(), 0o600))
+		ok(t, os.WriteFile(filepath.Join(q.inbox("coder", box), name), e.ForRecipient("coder", noon).Bytes(), 0o600))
 		ok(t, os.WriteFile(filepath.Join(q.outbox("manager", "new"), name+".receipts"), []byte(`{"recipient":"co`), 0o600))
 		deliver(t, q, "manager")
 		holds(t, q, "coder", "inbox/"+box+"/"+name)

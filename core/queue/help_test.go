@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/AutoAgentProject/core/handoff"
 	"time"
 
 	"example.com/AutoAgentProject/core/proc"
@@ -68,10 +70,12 @@ func fresh(t testing.TB) Queue {
 }
 
 // note is an envelope to everybody in to.
-func note(from, to, id string) (name string, e Envelope) {
-	e.Headers = []Header{{"id", id}, {"from", from}, {"to", to}, {"priority", "50"}, {"type", Note}, {"message", "about " + id}, {"created_at", instant(noon)}}
+func note(from, to, id string) (name string, e handoff.Envelope) {
+	for _, h := range [][2]string{{"id", id}, {"from", from}, {"to", to}, {"priority", "50"}, {"type", handoff.Note}, {"message", "about " + id}, {"created_at", handoff.Instant(noon)}} {
+		e.Set(h[0], h[1])
+	}
 	e.Body = "about " + id + "\n"
-	return "50_" + id + Suffix, e
+	return "50_" + id + handoff.Suffix, e
 }
 
 // sent puts a note into the sender's outbox and returns its name.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"example.com/AutoAgentProject/core/handoff"
 )
 
 // poison puts everything into a folder that is no envelope, or none for this place. It returns the names.
@@ -25,15 +27,15 @@ m
 `
 	put := map[string]string{
 		"00_brace": "{", "01_empty": "", "02_nuls": strings.Repeat("\x00", 4096), "03_big": strings.Repeat("x", 5<<20),
-		"04_not_utf8": "\xff\xfe", "05_html": "<html>\n\n</html>", "06_wrong_recipient": string(wrong.forRecipient("reviewer", noon).Bytes()),
+		"04_not_utf8": "\xff\xfe", "05_html": "<html>\n\n</html>", "06_wrong_recipient": string(wrong.ForRecipient("reviewer", noon).Bytes()),
 		"07_two_senders": strings.Replace(right, "to:", "from: human\nto:", 1), "08_new\nline": right, "09_escape\x1b[2J": right, "10_latin1\xe9": right,
-		"11_" + strings.Repeat("l", 244-len(Suffix)): right, "12_" + strings.Repeat("\xe9", 244-len(Suffix)): right,
+		"11_" + strings.Repeat("l", 244-len(handoff.Suffix)): right, "12_" + strings.Repeat("\xe9", 244-len(handoff.Suffix)): right,
 		"13_big_headers": strings.Repeat("a: b\n", 20_000), "14_body_only": "\nbody\n",
 	}
 	var names []string
 	for name, text := range put {
-		ok(t, os.WriteFile(filepath.Join(dir, name+Suffix), []byte(text), 0o600))
-		names = append(names, name+Suffix)
+		ok(t, os.WriteFile(filepath.Join(dir, name+handoff.Suffix), []byte(text), 0o600))
+		names = append(names, name+handoff.Suffix)
 	}
 	for name, make := range map[string]func(path string) error{
 		"20_folder":     func(p string) error { return os.Mkdir(p, 0o700) },
@@ -41,13 +43,13 @@ m
 		"22_fifo":       func(p string) error { return syscall.Mkfifo(p, 0o600) },
 		"23_dangling":   func(p string) error { return os.Symlink("nowhere", p) },
 		"24_link":       func(p string) error { return os.Symlink("/etc/passwd", p) },
-		"25_loop":       func(p string) error { return os.Symlink("25_loop"+Suffix, p) },
+		"25_loop":       func(p string) error { return os.Symlink("25_loop"+handoff.Suffix, p) },
 		"26_device":     func(p string) error { return os.Symlink("/dev/zero", p) },
 		"27_up":         func(p string) error { return os.Symlink("..", p) },
 		"28_unreadable": func(p string) error { return os.WriteFile(p, []byte("no"), 0) },
 	} {
-		ok(t, make(filepath.Join(dir, name+Suffix)))
-		names = append(names, name+Suffix)
+		ok(t, make(filepath.Join(dir, name+handoff.Suffix)))
+		names = append(names, name+handoff.Suffix)
 	}
 	slices.Sort(names)
 	return names
@@ -64,7 +66,7 @@ func errorsIn(t *testing.T, dir string) int {
 			continue
 		}
 		n++
-		if strings.ContainsFunc(e.Name(), func(r rune) bool { return r < ' ' || r == '\uFFFD' }) || len(e.Name()) > maxName {
+		if strings.ContainsFunc(e.Name(), func(r rune) bool { return r < ' ' || r == '\uFFFD' }) || len(e.Name()) > handoff.MaxName {
 			t.Errorf("the name %q stayed as it was", e.Name())
 		}
 		if why, err := os.ReadFile(filepath.Join(dir, e.Name()+".error")); err != nil || len(why) < 10 || len(why) > 300 {
@@ -151,7 +153,7 @@ func TestPoisonInTheOutbox(t *testing.T) {
 func TestPoisonTwice(t *testing.T) {
 	q := fresh(t)
 	for _, text := range []string{"{one", "{two", "{three"} {
-		ok(t, os.WriteFile(filepath.Join(q.inbox("coder", "new"), "x"+Suffix), []byte(text), 0o600))
+		ok(t, os.WriteFile(filepath.Join(q.inbox("coder", "new"), "x"+handoff.Suffix), []byte(text), 0o600))
 		claim(t, q, "coder")
 	}
 	dir := q.inbox("coder", "failed")
@@ -169,8 +171,8 @@ func TestPoisonTwice(t *testing.T) {
 func TestPutThereByHand(t *testing.T) {
 	q := fresh(t)
 	_, e := note("manager", "coder,reviewer", "x")
-	for name, e := range map[string]Envelope{"a": e, "b": e.forRecipient("coder", noon)} {
-		ok(t, os.WriteFile(filepath.Join(q.inbox("coder", "new"), name+Suffix), e.Bytes(), 0o600))
+	for name, e := range map[string]handoff.Envelope{"a": e, "b": e.ForRecipient("coder", noon)} {
+		ok(t, os.WriteFile(filepath.Join(q.inbox("coder", "new"), name+handoff.Suffix), e.Bytes(), 0o600))
 		held, gone := claim(t, q, "coder")
 		if held == nil || gone != nil {
 			t.Fatalf("%s: %+v, %q", name, held, gone)
@@ -178,7 +180,7 @@ func TestPutThereByHand(t *testing.T) {
 		ok(t, q.Complete("coder", held.Name, noon))
 	}
 	_, other := note("manager", "reviewer", "y")
-	ok(t, os.WriteFile(filepath.Join(q.inbox("coder", "new"), "c"+Suffix), other.Bytes(), 0o600))
+	ok(t, os.WriteFile(filepath.Join(q.inbox("coder", "new"), "c"+handoff.Suffix), other.Bytes(), 0o600))
 	if held, gone := claim(t, q, "coder"); held != nil || len(gone) != 1 {
 		t.Errorf("another's: %+v, %q", held, gone)
 	}

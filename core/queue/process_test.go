@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"example.com/AutoAgentProject/core/handoff"
 	"time"
 
 	"example.com/AutoAgentProject/core/files"
@@ -30,7 +32,7 @@ func crowd(ctx context.Context, q Queue, who string) error {
 			return err
 		}
 		to := agents[1+seq%3]
-		name, _, e := NewWork(Work{From: "manager", To: to, Priority: 50, Task: fmt.Sprint(who, "-", n), Commit: "0123456789", Seq: seq, At: noon})
+		name, _, e := handoff.NewWork(handoff.Work{From: "manager", To: to, Priority: 50, Task: fmt.Sprint(who, "-", n), Commit: "0123456789", Seq: seq, At: noon})
 		if err := q.Send("manager", name, e); err != nil {
 			return err
 		}

@@ -1,84 +1,63 @@
 package queue
 
 import (
-	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"example.com/AutoAgentProject/core/files"
-	"example.com/AutoAgentProject/core/usererr"
+	"example.com/AutoAgentProject/core/handoff"
 )
-
-// Queue is the mailboxes of one mission.
-type Queue struct {
-	Agents string // folder with one folder per agent
-}
-
-// Box is one agent's mailboxes.
-func (q Queue) inbox(agent, box string) string  { return filepath.Join(q.Agents, agent, "inbox", box) }
-func (q Queue) outbox(agent, box string) string { return filepath.Join(q.Agents, agent, "outbox", box) }
-
-// Make makes the folders of an agent; it is repeatable.
-func (q Queue) Make(agent string) error {
-	for _, box := range []string{"new", "in_process", "completed", "failed"} {
-		if err := os.MkdirAll(q.inbox(agent, box), 0o700); err != nil {
-			return err
-		}
-	}
-	for _, box := range []string{"new", "sent", "failed"} {
-		if err := os.MkdirAll(q.outbox(agent, box), 0o700); err != nil {
-			return err
-		}
-	}
-	return files.SyncDir(filepath.Join(q.Agents, agent))
-}
-
-// Sequence gives the sender's next sequence number. A number may be lost in a crash, none is given twice.
-func (q Queue) Sequence(ctx context.Context, agent string) (int, error) {
-	path := filepath.Join(q.Agents, agent, "sequence")
-	unlock, err := files.Lock(ctx, path+".lock")
-	if err != nil {
-		return 0, err
-	}
-	defer unlock()
-	n := 0
-	switch b, err := files.Read(path, 64); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return 0, err
-	default:
-		if n, err = strconv.Atoi(strings.TrimSpace(string(b))); err != nil {
-			return 0, usererr.Wrap(err, usererr.Unreadable, "put the number of the last envelope there", "%s cannot be read", path)
-		}
-	}
-	n++
-	return n, files.Replace(path, fmt.Appendf(nil, "%06d\n", n), 0o600)
-}
 
 // Find says whether any of the agents has the envelope in one of its inboxes.
 func (q Queue) Find(name string, agents ...string) bool {
 	return slices.ContainsFunc(agents, func(a string) bool { return q.Where(a, name) != "" })
 }
 
-// Where returns the inbox folder of an agent that holds the envelope: new, in_process, completed, failed or "".
+// Where returns the inbox folder of an agent that holds the envelope: new, in_process, completed, failed or "". One in a
+// batch is where its batch is.
 func (q Queue) Where(agent, name string) string {
 	// In the order in which a file moves, and the first ones again, since it may move while we look.
 	for _, box := range []string{"new", "in_process", "completed", "failed", "new", "in_process"} {
 		if exists(filepath.Join(q.inbox(agent, box), name)) {
 			return box
 		}
+		if box != "in_process" {
+			continue
+		}
+		for _, batch := range batches(q.inbox(agent, box)) {
+			if exists(filepath.Join(batch, name)) {
+				return box
+			}
+		}
+	}
+	if id := handoff.IDOf(name); id != "" && q.delivered(agent, id) { // it came, and is in a finished batch
+		return "completed"
 	}
 	return ""
 }
+
+// delivered says whether the agent got the handoff of this id before, wherever it is now.
+func (q Queue) delivered(agent, id string) bool { return exists(q.idMark(agent, id)) }
+
+// idMark is the file whose name says that the agent got a handoff.
+func (q Queue) idMark(agent, id string) string {
+	if !plainID.MatchString(id) {
+		id = fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(id)))
+	}
+	return filepath.Join(q.inbox(agent, "ids"), id)
+}
+
+var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,199}$`)
 
 // quarantine moves whatever lies at path into dir under a name that is free, with <name>.error beside it.
 func (q Queue) quarantine(path, dir string, reason error) error {
@@ -90,13 +69,13 @@ func (q Queue) quarantine(path, dir string, reason error) error {
 			return '?'
 		}
 		return r
-	}, strings.ToValidUTF8(strings.TrimSuffix(filepath.Base(path), Suffix), "?"))
-	base = strings.ToValidUTF8(base[:min(len(base), maxName-len(Suffix))], "")
-	to := filepath.Join(dir, base+Suffix)
+	}, strings.ToValidUTF8(strings.TrimSuffix(filepath.Base(path), handoff.Suffix), "?"))
+	base = strings.ToValidUTF8(base[:min(len(base), handoff.MaxName-len(handoff.Suffix))], "")
+	to := filepath.Join(dir, base+handoff.Suffix)
 	for n := 2; exists(to); n++ {
-		to = filepath.Join(dir, fmt.Sprintf("%s.%d%s", base, n, Suffix))
+		to = filepath.Join(dir, fmt.Sprintf("%s.%d%s", base, n, handoff.Suffix))
 	}
-	if err := files.Replace(to+".error", []byte(reason.Error()+"\n"), 0o600); err != nil {
+	if err := files.Replace(to+".error", []byte(reason.Error()+"\n"), q.mode()); err != nil {
 		return err
 	}
 	if err := files.Move(path, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -145,6 +124,19 @@ func (q Queue) Pending(agent string) (bool, error) {
 	return false, nil
 }
 
+// batches returns the folders of batches in a box, by name. A box that cannot be read has none.
+func batches(dir string) []string {
+	entries, _ := os.ReadDir(dir)
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), handoff.BatchPrefix) {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	return out
+}
+
+// list returns the names in a box that end like an envelope's, by name.
 func list(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -152,7 +144,7 @@ func list(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries { // sorted by name: priority, time, sequence
-		if strings.HasSuffix(e.Name(), Suffix) && !strings.HasPrefix(e.Name(), ".") {
+		if strings.HasSuffix(e.Name(), handoff.Suffix) && !strings.HasPrefix(e.Name(), ".") {
 			names = append(names, e.Name())
 		}
 	}
@@ -160,25 +152,22 @@ func list(dir string) ([]string, error) {
 }
 
 // read reads an envelope.
-func read(path string) (Envelope, error) {
-	if err := checkName(filepath.Base(path)); err != nil {
-		return Envelope{}, err
+func read(path string) (handoff.Envelope, error) {
+	if err := checkName(filepath.Base(path), handoff.MaxName); err != nil {
+		return handoff.Envelope{}, err
 	}
-	b, err := files.Read(path, MaxSize)
+	b, err := files.Read(path, handoff.MaxSize)
 	if err != nil {
-		return Envelope{}, err
+		return handoff.Envelope{}, err
 	}
-	return Parse(b)
+	return handoff.Parse(b)
 }
 
-// maxName is the longest name of an envelope, in bytes: with .receipts or .claim, and as a temporary file, it must
-// stay below the 255 of a file system.
-const maxName = 200
-
-func checkName(name string) error {
+// checkName refuses names that are too long or would break what is printed of them.
+func checkName(name string, max int) error {
 	switch {
-	case len(name) > maxName:
-		return fmt.Errorf("its name has %d bytes, at most %d are allowed", len(name), maxName)
+	case len(name) > max:
+		return fmt.Errorf("its name has %d bytes, at most %d are allowed", len(name), max)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
 		return errors.New("its name is no plain text")
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/AutoAgentProject/core/handoff"
+
 	"example.com/AutoAgentProject/core/proc"
 )
 
@@ -54,9 +56,9 @@ func session(q Queue) error {
 func ended(t *testing.T, where string, q Queue) {
 	t.Helper()
 	want := map[string][]string{
-		"manager":  {"outbox/sent/50_a" + Suffix, "outbox/sent/50_a" + Suffix + ".receipts", "outbox/sent/50_b" + Suffix, "outbox/sent/50_b" + Suffix + ".receipts"},
-		"coder":    {"inbox/completed/50_a" + Suffix, "inbox/completed/50_b" + Suffix},
-		"reviewer": {"inbox/completed/50_a" + Suffix},
+		"manager":  {"outbox/sent/50_a" + handoff.Suffix, "outbox/sent/50_a" + handoff.Suffix + ".receipts", "outbox/sent/50_b" + handoff.Suffix, "outbox/sent/50_b" + handoff.Suffix + ".receipts"},
+		"coder":    {"inbox/completed/50_a" + handoff.Suffix, "inbox/completed/50_b" + handoff.Suffix},
+		"reviewer": {"inbox/completed/50_a" + handoff.Suffix},
 	}
 	for agent, files := range want {
 		got := slices.DeleteFunc(tree(t, q, agent), func(f string) bool { return filepath.Base(f)[0] == '.' }) // what a dead tick was writing
@@ -65,7 +67,7 @@ func ended(t *testing.T, where string, q Queue) {
 			return
 		}
 	}
-	for name, to := range map[string]string{"50_a" + Suffix: "coder reviewer", "50_b" + Suffix: "coder"} {
+	for name, to := range map[string]string{"50_a" + handoff.Suffix: "coder reviewer", "50_b" + handoff.Suffix: "coder"} {
 		got := strings.Fields(receipts(t, q, "manager", "sent", name)) // in the order in which they could be delivered
 		if slices.Sort(got); strings.Join(got, " ") != to {
 			t.Errorf("%s: %s has receipts of %q", where, name, got)
@@ -104,16 +106,16 @@ func bury(q Queue) error {
 func graves(t *testing.T, q Queue) {
 	t.Helper()
 	_, e := note("manager", "coder", "third")
-	path := filepath.Join(q.inbox("coder", "in_process"), "50_third"+Suffix)
-	ok(t, os.WriteFile(path, e.forRecipient("coder", noon).Bytes(), 0o600))
+	path := filepath.Join(q.inbox("coder", "in_process"), "50_third"+handoff.Suffix)
+	ok(t, os.WriteFile(path, e.ForRecipient("coder", noon).Bytes(), 0o600))
 	ok(t, writeClaim(path, Claim{Owner: dead(t, 1), Attempt: MaxAttempts}))
-	ok(t, os.WriteFile(filepath.Join(q.inbox("coder", "new"), "50_bad"+Suffix), []byte("{"), 0o600))
+	ok(t, os.WriteFile(filepath.Join(q.inbox("coder", "new"), "50_bad"+handoff.Suffix), []byte("{"), 0o600))
 }
 
 func buried(t *testing.T, where string, q Queue) {
 	t.Helper()
 	got := slices.DeleteFunc(tree(t, q, "coder"), func(f string) bool { return filepath.Base(f)[0] == '.' })
-	want := []string{"inbox/failed/50_bad" + Suffix, "inbox/failed/50_bad" + Suffix + ".error", "inbox/failed/50_third" + Suffix, "inbox/failed/50_third" + Suffix + ".error"}
+	want := []string{"inbox/failed/50_bad" + handoff.Suffix, "inbox/failed/50_bad" + handoff.Suffix + ".error", "inbox/failed/50_third" + handoff.Suffix, "inbox/failed/50_third" + handoff.Suffix + ".error"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: coder holds %q", where, got)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/queue"
@@ -49,7 +50,7 @@ func (s Specialist) Once(ctx context.Context) (tick.Outcome, error) {
 		s.Line(ctx, "idle", "", "", "nothing to do")
 		return tick.Idle, s.Drop()
 	}
-	if held.Envelope.Get("type") == queue.Note {
+	if held.Envelope.Get("type") == handoff.Note {
 		s.Event(journal.Event{Kind: journal.MailReceived, Text: fmt.Sprintf("%s got a note from %s: %s", s.Agent.Name, held.Envelope.Get("from"), held.Envelope.Get("message"))})
 		return tick.Moved, q.Complete(s.Agent.Name, held.Name, s.Now())
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
@@ -183,8 +184,8 @@ func TestNotOurs(t *testing.T) {
 
 func TestNote(t *testing.T) {
 	w := newWorld(t)
-	e := queue.Envelope{Headers: []queue.Header{{Name: "id", Value: "n1"}, {Name: "from", Value: "manager"}, {Name: "to", Value: "codebuilder-1"},
-		{Name: "priority", Value: "50"}, {Name: "type", Value: queue.Note}, {Name: "message", Value: "mind the gap"}}}
+	e := handoff.Envelope{Headers: []handoff.Header{{Name: "id", Value: "n1"}, {Name: "from", Value: "manager"}, {Name: "to", Value: "codebuilder-1"},
+		{Name: "priority", Value: "50"}, {Name: "type", Value: handoff.Note}, {Name: "message", Value: "mind the gap"}}}
 	ok(t, w.Store.Queue().Send("manager", "50_n1.handoff", e))
 	_, err := w.Store.Queue().Deliver("manager", noon)
 	ok(t, err)

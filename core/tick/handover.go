@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/plan"
-	"example.com/AutoAgentProject/core/queue"
 )
 
 // Priority of work along the plan (the convention of the format: 00 urgent, 50 the chain, 99 low).
@@ -23,7 +23,7 @@ func (t *Tick) Namer(ctx context.Context, commit string) (plan.Namer, *error) {
 			failed = err
 		}
 		now := t.Now()
-		name, id, _ := queue.NewWork(queue.Work{From: t.Agent.Name, To: to, Priority: priority, Task: s.ID, Commit: commit, Seq: seq, At: now})
+		name, id, _ := handoff.NewWork(handoff.Work{From: t.Agent.Name, To: to, Priority: priority, Task: s.ID, Commit: commit, Seq: seq, At: now})
 		return plan.Handoff{Name: name, ID: id, From: t.Agent.Name, Commit: commit, At: now.UTC()}
 	}, &failed
 }
@@ -72,7 +72,7 @@ func (t *Tick) Deliver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, _, e := queue.NewWork(queue.Work{From: h.From, To: s.Agent, Priority: priority, Task: s.ID, Commit: short, At: h.At})
+		_, _, e := handoff.NewWork(handoff.Work{From: h.From, To: s.Agent, Priority: priority, Task: s.ID, Commit: short, At: h.At})
 		e.Set("id", h.ID) // fixed when it was assigned; the sequence number is in it
 		if err := q.Send(h.From, h.Name, e); err != nil {
 			return err

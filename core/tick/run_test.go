@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/ledger"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
-	"example.com/AutoAgentProject/core/queue"
 	"example.com/AutoAgentProject/core/runner"
 )
 
@@ -232,7 +232,7 @@ func TestAgentsDue(t *testing.T) {
 	seq := 0
 	mail := func(to string) {
 		seq++
-		name, _, e := queue.NewWork(queue.Work{From: "manager", To: to, Task: "x", Commit: "0123456789", Seq: seq, At: noon})
+		name, _, e := handoff.NewWork(handoff.Work{From: "manager", To: to, Task: "x", Commit: "0123456789", Seq: seq, At: noon})
 		ok(t, w.Store.Queue().Send("manager", name, e))
 		_, err := w.Store.Queue().Deliver("manager", noon)
 		ok(t, err)

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/engine"
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/ledger"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/profession"
-	"example.com/AutoAgentProject/core/queue"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/usererr"
 )
@@ -77,7 +77,7 @@ func newWorld(t *testing.T) *world {
 		}
 		return true, nil
 	}))
-	name, _, e := queue.NewWork(queue.Work{From: "manager", To: "codebuilder-1", Task: "a", Commit: "0123456789", At: noon})
+	name, _, e := handoff.NewWork(handoff.Work{From: "manager", To: "codebuilder-1", Task: "a", Commit: "0123456789", At: noon})
 	ok(t, st.Queue().Send("manager", name, e))
 	_, err = st.Queue().Deliver("manager", noon)
 	ok(t, err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/AutoAgentProject/core/queue"
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/scriptmodel"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/testkit"
@@ -34,9 +34,9 @@ func sendNotes(args []string) error {
 	}
 	for i := range notes {
 		for _, to := range agents {
-			name := fmt.Sprintf("50_note%03d_to_%s%s", i, to, queue.Suffix)
-			e := queue.Envelope{Headers: []queue.Header{{Name: "id", Value: name}, {Name: "from", Value: "manager"}, {Name: "to", Value: to},
-				{Name: "priority", Value: "50"}, {Name: "type", Value: queue.Note}, {Name: "message", Value: fmt.Sprintf("note %d", time.Now().UnixNano())}}}
+			name := fmt.Sprintf("50_note%03d_to_%s%s", i, to, handoff.Suffix)
+			e := handoff.Envelope{Headers: []handoff.Header{{Name: "id", Value: name}, {Name: "from", Value: "manager"}, {Name: "to", Value: to},
+				{Name: "priority", Value: "50"}, {Name: "type", Value: handoff.Note}, {Name: "message", Value: fmt.Sprintf("note %d", time.Now().UnixNano())}}}
 			if err := st.Queue().Send("manager", name, e); err != nil {
 				return err
 			}

@@ -1,7 +1,4 @@
-// Package queue is the only way work moves between agents: envelopes in SwarmForge's file format, in the folders
-// outbox/{new,sent,failed} of the sender and inbox/{new,in_process,completed,failed} of the recipient. Sending,
-// delivering, claiming and finishing survive a kill between any two steps: repeated, they do what is left to do.
-package queue
+package handoff
 
 import (
 	"bytes"
@@ -14,17 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Suffix is how the name of every envelope ends; other files in the folders are ignored.
-const Suffix = ".handoff"
-
 // MaxSize is the largest envelope that is read, in bytes.
 const MaxSize = 64 << 10
-
-// The two types of envelopes.
-const (
-	GitHandoff = "git_handoff"
-	Note       = "note"
-)
 
 // Header is one line "name: value".
 type Header struct{ Name, Value string }
@@ -93,7 +81,7 @@ func Parse(data []byte) (Envelope, error) {
 	}
 	for i, line := range strings.Split(head, "\n") {
 		name, value, ok := strings.Cut(line, ": ")
-		if !ok || !headerName.MatchString(name) || strings.TrimSpace(value) == "" {
+		if !ok || !headerName.MatchString(name) || strings.TrimSpace(value) == "" || strings.ContainsFunc(value, control) {
 			return e, fmt.Errorf("line %d is no header", i+1)
 		}
 		if slices.ContainsFunc(e.Headers, func(h Header) bool { return h.Name == name }) {
@@ -122,39 +110,23 @@ func Parse(data []byte) (Envelope, error) {
 	return e, nil
 }
 
-// Work is what a git_handoff says.
-type Work struct {
-	From, To string
-	Priority int    // 0 to 99, smaller first
-	Task     string // at most 80 characters
-	Commit   string // abbreviated commit name, 10 digits or more
-	Seq      int    // the sender's sequence number
-	At       time.Time
-}
-
-// NewWork makes the envelope of a git_handoff, its file name and its id.
-func NewWork(w Work) (name, id string, e Envelope) {
-	stamp := w.At.UTC().Format("20060102T150405Z")
-	id = fmt.Sprintf("%s_%06d_from_%s", stamp, w.Seq, w.From)
-	name = fmt.Sprintf("%02d_%s_to_%s%s", w.Priority, id, w.To, Suffix)
-	e.Headers = []Header{
-		{"id", id}, {"from", w.From}, {"to", w.To}, {"priority", fmt.Sprintf("%02d", w.Priority)},
-		{"type", GitHandoff}, {"role", w.From}, {"task", w.Task}, {"commit", w.Commit},
-		{"created_at", instant(w.At)},
-	}
-	e.Body = fmt.Sprintf("Re-read your role and constitution.\n\nmerge_and_process %s %s\n", w.From, w.Commit)
-	return name, id, e
-}
-
 // delivered is the order of headers in a delivered file; every other header follows, sorted by name.
 var delivered = []string{"id", "from", "to", "recipient", "priority", "type", "role", "commit", "message",
 	"created_at", "enqueued_at", "dequeued_at", "completed_at"}
 
-// forRecipient returns the copy that one recipient gets.
-func (e Envelope) forRecipient(to string, now time.Time) Envelope {
+// IsFor says whether a delivered copy is the agent's. One that was put there by hand may lack the recipient.
+func (e Envelope) IsFor(agent string) bool {
+	if r := e.Get("recipient"); r != "" {
+		return r == agent
+	}
+	return slices.Contains(e.Recipients(), agent)
+}
+
+// ForRecipient returns the copy that one recipient gets.
+func (e Envelope) ForRecipient(to string, now time.Time) Envelope {
 	c := Envelope{Body: e.Body, Headers: slices.Clone(e.Headers)}
 	c.Set("recipient", to)
-	c.Set("enqueued_at", instant(now))
+	c.Set("enqueued_at", Instant(now))
 	rank := func(name string) int {
 		if i := slices.Index(delivered, name); i >= 0 {
 			return i
@@ -172,6 +144,3 @@ func (e Envelope) forRecipient(to string, now time.Time) Envelope {
 	})
 	return c
 }
-
-// instant is an ISO 8601 instant in UTC with the fraction as needed.
-func instant(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

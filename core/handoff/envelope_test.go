@@ -1,4 +1,4 @@
-package queue
+package handoff
 
 import (
 	"fmt"
@@ -59,7 +59,7 @@ Re-read your role and constitution.
 merge_and_process specifier 0123456789
 `
 	before := string(e.Bytes())
-	if got := string(e.forRecipient("coder", noon.Add(time.Second)).Bytes()); got != want {
+	if got := string(e.ForRecipient("coder", noon.Add(time.Second)).Bytes()); got != want {
 		t.Errorf("%s", got)
 	}
 	if string(e.Bytes()) != before {
@@ -78,7 +78,7 @@ enqueued_at: 2026-03-01T12:00:00Z
 
 about n1
 `
-	if got := string(n.forRecipient("reviewer", noon).Bytes()); got != wantNote {
+	if got := string(n.ForRecipient("reviewer", noon).Bytes()); got != wantNote {
 		t.Errorf("%s", got)
 	}
 }
@@ -139,7 +139,7 @@ func TestParse(t *testing.T) {
 		"note, no message":  {head + "type: note\n", "message"},
 		"work, no commit":   {head + "type: git_handoff\ntask: t\n", "commit"},
 		"work, no task":     {head + "type: git_handoff\ncommit: 0123456789\n", "task"},
-		"CRLF":              {strings.ReplaceAll(good, "\n", "\r\n"), "type"},
+		"CRLF":              {strings.ReplaceAll(good, "\n", "\r\n"), "line 1"},
 		"a line of 60 kB":   {strings.Repeat("x", 60<<10) + ": y\n" + good, "line 1"},
 	} {
 		if _, err := Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.say) || len(err.Error()) > 200 {
