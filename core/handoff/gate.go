@@ -176,11 +176,19 @@ func (g *gate) length(header, value string) {
 	}
 }
 
-// hops is how many handoffs lead to the one that the draft makes.
+// hops is how many handoffs lead to the one that the draft makes; 0 where nobody counts.
 func (g *gate) hops() int {
+	if g.f.Policy.MaxHops == 0 {
+		return 0
+	}
 	n := 0
 	for _, h := range g.f.Held {
 		n = max(n, h.Hops+1)
 	}
 	return n
+}
+
+// IsCommit says whether text can name a commit: 10 digits, or more where 10 are not enough.
+func IsCommit(s string) bool {
+	return len(s) >= 10 && len(s) <= 64 && strings.Trim(strings.ToLower(s), "0123456789abcdef") == ""
 }

@@ -20,7 +20,7 @@ type Policy struct {
 	Tree    bool     // the tree is clean, the commit is on the sender's own branch, has its byline and no runtime state
 	Notes   []string // who may write notes; "*": everybody
 	Forward Forward  // checked when a task is done
-	MaxHops int      // longest chain of handoffs; 0: any
+	MaxHops int      // longest chain of handoffs; 0: nobody counts
 }
 
 // SwarmPolicy is that of SwarmForge's helpers, which leave these rules to the prompts.
@@ -37,7 +37,7 @@ func (g *gate) policy() {
 	if g.typ == Note && !slices.Contains(p.Notes, "*") && !slices.Contains(p.Notes, g.f.Sender) {
 		g.add("type", Note, g.f.Sender+" may not write notes", "hand on your work with a git_handoff; if something is unclear, do not ask around: stop and say BLOCKED: and your question")
 	}
-	if n := g.hops(); p.MaxHops > 0 && n > p.MaxHops {
+	if n := g.hops(); n > p.MaxHops {
 		g.add("hops", fmt.Sprint(n), fmt.Sprintf("hop limit: %d handoffs led to this one, at most %d may", n, p.MaxHops), "stop and say BLOCKED: and why the work goes round")
 	}
 	if g.typ != GitHandoff {

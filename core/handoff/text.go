@@ -88,3 +88,17 @@ func (t Text) Recipients() []string {
 func (t Text) MergeOnly() bool {
 	return t.Or("type", "") == GitHandoff && t.Priority() == "00" && len(t.Recipients()) > 1
 }
+
+// Headers returns the lines "name: value" before the first blank line, in their order.
+func (t Text) Headers() []Header {
+	var out []Header
+	for _, line := range lines(string(t)) {
+		if blank(line) {
+			break
+		}
+		if name, value, ok := strings.Cut(line, ": "); ok {
+			out = append(out, Header{name, value})
+		}
+	}
+	return out
+}

@@ -281,6 +281,16 @@ func readClaim(path string, now time.Time) (Claim, error) {
 	return Claim{Attempt: 1}, err
 }
 
+// peekClaim reads a claim and changes nothing.
+func peekClaim(path string) (Claim, error) {
+	var c Claim
+	b, err := files.Read(path+".claim", 4096)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	return c, err
+}
+
 func writeClaim(path string, c Claim) error {
 	b, err := json.Marshal(c)
 	if err != nil {

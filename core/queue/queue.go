@@ -59,10 +59,14 @@ func (q Queue) idMark(agent, id string) string {
 
 var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,199}$`)
 
-// quarantine moves whatever lies at path into dir under a name that is free, with <name>.error beside it.
+// quarantine moves whatever lies at path, also a batch, into dir under a name that is free, with <name>.error beside it.
 func (q Queue) quarantine(path, dir string, reason error) error {
 	if !exists(path) {
 		return nil // done before
+	}
+	end := handoff.Suffix
+	if strings.HasPrefix(filepath.Base(path), handoff.BatchPrefix) && !strings.HasSuffix(path, end) {
+		end = ""
 	}
 	base := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -71,9 +75,9 @@ func (q Queue) quarantine(path, dir string, reason error) error {
 		return r
 	}, strings.ToValidUTF8(strings.TrimSuffix(filepath.Base(path), handoff.Suffix), "?"))
 	base = strings.ToValidUTF8(base[:min(len(base), handoff.MaxName-len(handoff.Suffix))], "")
-	to := filepath.Join(dir, base+handoff.Suffix)
+	to := filepath.Join(dir, base+end)
 	for n := 2; exists(to); n++ {
-		to = filepath.Join(dir, fmt.Sprintf("%s.%d%s", base, n, handoff.Suffix))
+		to = filepath.Join(dir, fmt.Sprintf("%s.%d%s", base, n, end))
 	}
 	if err := files.Replace(to+".error", []byte(reason.Error()+"\n"), q.mode()); err != nil {
 		return err
@@ -101,6 +105,13 @@ func (q Queue) Depth(agent string) (Depth, error) {
 			return d, err
 		}
 		*n = len(names)
+		for _, batch := range batches(q.inbox(agent, box)) {
+			items, err := list(batch)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return d, err
+			}
+			*n += len(items)
+		}
 		if box != "new" {
 			continue
 		}

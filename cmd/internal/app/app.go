@@ -132,6 +132,7 @@ func (c *cli) root() *cobra.Command {
 		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand(), c.stopMissionCommand(), c.writeAsOwnerCommand(), c.resumeCommand(), c.hoursCommand(), c.budgetCommand(), c.reconcileCommand(),
 		c.completionCommand())
 	cmd.AddCommand(c.usageCommand(), c.costsCommand())
+	cmd.AddCommand(c.handoffCommand())
 	cmd.SetHelpCommand(c.helpCommand())
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\n" + exitStatusHelp() + "\n")
 	return cmd

@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "write docs/exit-codes.md")
 
 // verbs are what the short helps begin with. A new one is a word that people know.
-var verbs = []string{"Bring", "Check", "Add", "Go", "List", "Print", "Run", "Show", "Start", "Stop", "Store", "Tick"}
+var verbs = []string{"Add", "Bring", "Check", "Finish", "Go", "List", "Merge", "Print", "Run", "Send", "Show", "Start", "Stop", "Store", "Take", "Tick"}
 
 // commands returns all commands that people see, by their path.
 func commands(t *testing.T) map[string]*cobra.Command {
