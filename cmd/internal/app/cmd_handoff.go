@@ -26,7 +26,7 @@ func (c *cli) handoffCommand() *cobra.Command {
 	f := &handoffFlags{}
 	cmd := &cobra.Command{
 		Use:   "handoff",
-		Short: "Send, take and finish handoffs between agents",
+		Short: "Send and take handoffs between agents",
 		Long: "Send, take, finish and follow handoffs, the only messages between agents. In the mission layout --mission and --agent\n" +
 			"say whose mailbox is meant; with --layout swarmforge it is that of SWARMFORGE_ROLE in the work tree it is run in.\n" +
 			"send, check, next, done and merge end with 0 when done (also when there is no task), 1 when the surroundings do not\n" +
