@@ -34,6 +34,12 @@ func TestMain(m *testing.M) {
 		err = session(q)
 	case "bury":
 		err = bury(q)
+	case "submit":
+		err = submit(q)
+	case "batch":
+		err = batch(q)
+	case "random":
+		err = random(q)
 	case "crowd":
 		err = crowd(context.Background(), q, "child")
 	}

@@ -81,3 +81,44 @@ func TestStepsThatFail(t *testing.T) {
 		}
 	}
 }
+
+// TestKilledWhileSubmitting: the same draft, sent again after a death at any step, is one handoff.
+func TestKilledWhileSubmitting(t *testing.T) {
+	last := 0
+	for n := 1; ; n++ {
+		q := fresh(t)
+		draftFor(t, q)
+		if !killed(t, "submit", q, n) {
+			break
+		}
+		last = n
+		submitted(t, fmt.Sprintf("killed at step %d", n), q)
+	}
+	if last < 9 {
+		t.Errorf("sending a draft has %d steps only", last)
+	}
+}
+
+// TestKilledInABatch: taken and completed as a whole, whatever step a death comes at.
+func TestKilledInABatch(t *testing.T) {
+	last := 0
+	for n := 1; ; n++ {
+		for deaths := 1; deaths < MaxAttempts; deaths++ {
+			q := fresh(t)
+			three(t, q)
+			for range deaths {
+				if killed(t, "batch", q, n) {
+					last = n
+				}
+			}
+			ok(t, batch(q))
+			batched(t, fmt.Sprintf("killed at step %d, %d times", n, deaths), q)
+		}
+		if last < n {
+			break
+		}
+	}
+	if last < 20 {
+		t.Errorf("two batches have %d steps only", last)
+	}
+}
