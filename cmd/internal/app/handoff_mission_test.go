@@ -27,13 +27,7 @@ type mail struct {
 func newMail(t *testing.T) mail {
 	t.Helper()
 	testkit.Need(t, testkit.OnPath("git") && testkit.OnPath("bwrap"), "git AND bwrap")
-	dir := t.TempDir()
-	must(t, os.Chmod(dir, 0o755))
-	root := store.Root(filepath.Join(dir, "root"))
-	creds := filepath.Join(dir, "credentials.json")
-	must(t, login.Write(creds, login.File{Kind: login.PlanToken, Plan: "pro", Secret: exampleToken}))
-	must(t, newMission(root, creds, "my-site", "codebuilder-2", "reviewer-1"))
-	m := mail{t: t, root: root, st: root.Mission("my-site")}
+	m := quietMail(t)
 	head, err := git.Repo{Dir: m.st.Repo()}.Start(t.Context())
 	must(t, err)
 	m.main = head
@@ -43,6 +37,18 @@ func newMail(t *testing.T) mail {
 		}
 	}
 	return m
+}
+
+// quietMail is a mission without clones.
+func quietMail(t *testing.T) mail {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o755))
+	root := store.Root(filepath.Join(dir, "root"))
+	creds := filepath.Join(dir, "credentials.json")
+	must(t, login.Write(creds, login.File{Kind: login.PlanToken, Plan: "pro", Secret: exampleToken}))
+	must(t, newMission(root, creds, "my-site", "codebuilder-2", "reviewer-1"))
+	return mail{t: t, root: root, st: root.Mission("my-site")}
 }
 
 // call runs a handoff command for an agent.
