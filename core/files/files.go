@@ -142,23 +142,6 @@ func Append(path string, line []byte) error {
 	return nil
 }
 
-// Mark makes an empty file whose name alone says something, and syncs its folder. One that is there already stays.
-func Mark(path string, perm fs.FileMode) error {
-	if err := step("mark", path); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("mark %s: %w", path, err)
-	}
-	if err == nil {
-		if err := f.Close(); err != nil {
-			return err
-		}
-	}
-	return SyncDir(filepath.Dir(path))
-}
-
 // Remove removes a file and syncs its folder; a file that is not there is no error.
 func Remove(path string) error {
 	if err := step("remove", path); err != nil {

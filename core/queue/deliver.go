@@ -120,5 +120,5 @@ func (q Queue) hand(to, name string, e handoff.Envelope, now time.Time) error {
 			return err
 		}
 	}
-	return files.Mark(q.idMark(to, id), q.mode())
+	return files.Replace(q.idMark(to, id), []byte(name+"\n"), q.mode())
 }

@@ -124,6 +124,12 @@ func TestDeliveredOnce(t *testing.T) {
 			ok(t, err)
 		}
 	}
+	ok(t, os.RemoveAll(batches(q.inbox("coder", "completed"))[0])) // it lies nowhere any more
+	sentAgain := filepath.Join(q.outbox("manager", "new"), "40_other.handoff")
+	_, e := note("manager", "coder", "a")
+	ok(t, os.WriteFile(sentAgain, e.Bytes(), 0o600))
+	deliver(t, q, "manager")
+	holds(t, q, "coder", "inbox/new/40_other.handoff", "inbox/new/60_b.handoff")
 }
 
 // TestGatheringDied: a batch that a killed process was gathering is not lost, and no item is in two places.

@@ -40,16 +40,35 @@ func (q Queue) Where(agent, name string) string {
 			}
 		}
 	}
-	if id := handoff.IDOf(name); id != "" && q.delivered(agent, id) { // it came, and is in a finished batch
-		return "completed"
+	if id := handoff.IDOf(name); id == "" || !exists(q.idMark(agent, id)) {
+		return "" // it never came, so no finished batch needs to be searched; there may be many
+	}
+	return q.whereBatch(agent, name)
+}
+
+// whereBatch is Where for what is in a batch that is not in process any more.
+func (q Queue) whereBatch(agent, name string) string {
+	for _, box := range []string{"completed", "failed"} {
+		for _, batch := range batches(q.inbox(agent, box)) {
+			if exists(filepath.Join(batch, name)) {
+				return box
+			}
+		}
 	}
 	return ""
 }
 
-// delivered says whether the agent got the handoff of this id before, wherever it is now.
-func (q Queue) delivered(agent, id string) bool { return exists(q.idMark(agent, id)) }
+// delivered says whether the agent got the handoff of this id before and still has it, under whatever name, in whatever box.
+func (q Queue) delivered(agent, id string) bool {
+	b, err := files.Read(q.idMark(agent, id), 512)
+	if err != nil {
+		return false
+	}
+	name := strings.TrimSuffix(string(b), "\n")
+	return name != "" && !strings.Contains(name, "/") && (q.Where(agent, name) != "" || q.whereBatch(agent, name) != "")
+}
 
-// idMark is the file whose name says that the agent got a handoff.
+// idMark is the file that says under which name the agent got a handoff.
 func (q Queue) idMark(agent, id string) string {
 	if !plainID.MatchString(id) {
 		id = fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(id)))
