@@ -81,7 +81,7 @@ func Parse(data []byte) (Envelope, error) {
 	}
 	for i, line := range strings.Split(head, "\n") {
 		name, value, ok := strings.Cut(line, ": ")
-		if !ok || !headerName.MatchString(name) || strings.TrimSpace(value) == "" || strings.ContainsFunc(value, control) {
+		if !ok || !headerName.MatchString(name) || blank(value) || strings.ContainsFunc(value, control) {
 			return e, fmt.Errorf("line %d is no header", i+1)
 		}
 		if slices.ContainsFunc(e.Headers, func(h Header) bool { return h.Name == name }) {

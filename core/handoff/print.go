@@ -7,14 +7,14 @@ import (
 
 // Item is a handoff file and where it lies.
 type Item struct {
-	Path string // absolute
-	Text Text
+	Path string `json:"path"` // absolute
+	Text Text   `json:"text"`
 }
 
 // Unit is what an agent holds at once: one task, or a batch.
 type Unit struct {
-	Batch string // folder of the batch; empty: a single task
-	Items []Item // by name; at least one
+	Batch string `json:"batch,omitempty"` // folder of the batch; empty: a single task
+	Items []Item `json:"items"`           // by name; at least one
 }
 
 // String is what the protocol prints of a unit.
@@ -44,8 +44,8 @@ func (i Item) print(b *strings.Builder) {
 
 // Finished is what was completed: the new paths of the items.
 type Finished struct {
-	Batch string // the batch's folder; empty: a single task
-	Paths []string
+	Batch string   `json:"batch,omitempty"` // the batch's folder; empty: a single task
+	Paths []string `json:"paths"`
 }
 
 // String is what the protocol prints of it.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -120,5 +122,31 @@ func TestKilledInABatch(t *testing.T) {
 	}
 	if last < 20 {
 		t.Errorf("two batches have %d steps only", last)
+	}
+}
+
+// TestStepsThatFailOnTheWay lets each kind of step fail while a draft is sent and while batches are worked off; the next
+// one does what is left.
+func TestStepsThatFailOnTheWay(t *testing.T) {
+	for _, step := range []string{"publish", "publish-link", "published", "replace", "replace-rename", "replaced", "move", "moved", "remove"} {
+		for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EIO} {
+			for does, where := range map[string]string{"submit": "manager/", "batch": "coder/"} {
+				q := fresh(t)
+				three(t, q)
+				draftFor(t, q)
+				out, err := child(t.Context(), does, q, fmt.Sprintf("AUTOAGENT_TESTONLY_FAIL=%s:%s:%d", step, where, errno)).CombinedOutput()
+				fails := map[string]string{"submit": "publish publish-link published replace replace-rename replaced remove", "batch": "replace replace-rename replaced move moved remove"}[does]
+				if got := err != nil; got != slices.Contains(strings.Fields(fails), step) {
+					t.Errorf("%s failed in %s: %v: %s", step, does, err, out)
+				}
+				where := fmt.Sprintf("%s failed in %s", step, does)
+				if does == "submit" {
+					submitted(t, where, q)
+					continue
+				}
+				ok(t, batch(q))
+				batched(t, where, q)
+			}
+		}
 	}
 }

@@ -32,7 +32,7 @@ func (c *cli) handoffNext(f *handoffFlags) *cobra.Command {
 				return c.state(err)
 			}
 			p.reconcile(time.Now())
-			return c.next(p, f)
+			return c.next(p, f, nil)
 		},
 	}
 	f.receiving(cmd)
@@ -48,7 +48,8 @@ func (c *cli) open(ctx context.Context, f *handoffFlags) (*place, error) {
 	return p, err
 }
 
-func (c *cli) next(p *place, f *handoffFlags) error {
+// next takes and prints the next unit, in JSON together with what was finished just now.
+func (c *cli) next(p *place, f *handoffFlags, done *handoff.Finished) error {
 	mode, err := p.receives()
 	if err != nil {
 		return c.state(err)
@@ -66,7 +67,10 @@ func (c *cli) next(p *place, f *handoffFlags) error {
 	}
 	switch {
 	case c.json:
-		return c.printJSON(unit)
+		return c.printJSON(struct {
+			Completed *handoff.Finished `json:"completed,omitempty"`
+			Next      *handoff.Unit     `json:"next"` // null: nothing to do
+		}{done, unit})
 	case unit == nil:
 		_, err = fmt.Fprint(c.env.Stdout, handoff.NoTask)
 	default:
@@ -105,7 +109,7 @@ func (c *cli) handoffDone(f *handoffFlags) *cobra.Command {
 			if !c.json {
 				fmt.Fprint(c.env.Stdout, done.String())
 			}
-			return c.next(p, f)
+			return c.next(p, f, &done)
 		},
 	}
 	f.receiving(cmd)
