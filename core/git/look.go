@@ -108,9 +108,10 @@ func (w Worktree) Look(ctx context.Context, digits string) (s Sight, err error) 
 		}
 		s.Holds = err == nil
 	}
-	if s.Message, err = w.git(ctx, "show", "-s", "--format=%B", s.Objects[0]); err != nil {
+	if s.Message, err = w.git(ctx, "show", "-s", "--no-show-signature", "--format=%B", s.Objects[0]); err != nil {
 		return s, err
 	}
+	s.Message = strings.TrimRight(s.Message, "\n")
 	out, err = w.git(ctx, append([]string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", s.Objects[0], "--"}, runtimeState()...)...)
 	s.Runtime = fields(out)
 	s.Runtime = s.Runtime[:min(len(s.Runtime), maxFacts)]
@@ -181,7 +182,7 @@ say type "$type"
 if [ "$type" != commit ]; then exit 0; fi
 say short "$(g rev-parse --short=10 "$objects")"
 if [ -n "$head" ] && g merge-base --is-ancestor "$objects" "$head"; then say holds 1; fi
-say message "$(g show -s --format=%B "$objects")"
+say message "$(g show -s --no-show-signature --format=%B "$objects")"
 g ls-tree -r -z --name-only --full-tree "$objects" -- .swarmforge .worktrees .autoagent | head -z -n 20 | sed -z 's/^/runtime /' >&3
 `
 
