@@ -107,6 +107,9 @@ func (c *cli) gate(ctx context.Context, f *handoffFlags, arg string, notes bool)
 			held()
 		}
 	}()
+	if err = noLinks(p.clone, draft); err != nil {
+		return nil, m, "", nil, err
+	}
 	data, err := files.Read(draft, 4*handoff.MaxDraft)
 	if err != nil {
 		return nil, m, "", nil, err

@@ -232,6 +232,17 @@ func TestHandoffGateInAMission(t *testing.T) {
 	if code, _, errs := m.call("codebuilder-1", "send", m.draft("codebuilder-1", note), "--allow-notes"); code != 0 {
 		t.Error(code, errs)
 	}
+	// A draft behind a link is not opened: whoever writes in the clone could have any file shown.
+	outside := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(outside, "draft"), []byte("secret: text\n"), 0o600))
+	must(t, os.RemoveAll(filepath.Join(dir, ".autoagent")))
+	must(t, os.Symlink(outside, filepath.Join(dir, ".autoagent")))
+	for _, verb := range []string{"check", "send"} {
+		if code, out, errs := m.call("codebuilder-1", verb, filepath.Join(dir, ".autoagent", "draft")); code != 1 || out != "" || strings.Contains(errs, "secret") {
+			t.Error(code, out, errs)
+		}
+	}
+	must(t, os.Remove(filepath.Join(dir, ".autoagent")))
 	// A clone that is none is told, and nothing is repaired.
 	must(t, os.RemoveAll(filepath.Join(dir, ".git")))
 	m.refused("codebuilder-1", work("codebuilder-2", "t", good), "tree", "layout")
