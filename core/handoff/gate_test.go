@@ -134,7 +134,11 @@ func TestGatePolicy(t *testing.T) {
 	if _, p := Check(w, f); heads(p) != "task" {
 		t.Errorf("%v", p)
 	}
-	f.Held[0].Task = "other"
+	f.Held = []Held{{Task: "t"}} // the very task that it works on, along the chain
+	if _, p := Check(w, f); p != nil {
+		t.Errorf("%v", p)
+	}
+	f.Held = []Held{{Task: "other", MergeOnly: true}}
 	if _, p := Check(w, f); p != nil {
 		t.Errorf("%v", p)
 	}

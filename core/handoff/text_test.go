@@ -33,6 +33,9 @@ func TestText(t *testing.T) {
 			t.Errorf("%q: x did not go", in)
 		}
 	}
+	if got := Text("x: 1\na: b\n\nx: 2\n").Without("x"); got != "a: b\n\nx: 2\n" {
+		t.Errorf("%q", got)
+	}
 	for in, want := range map[string]string{"a: b": "", "a: b\n\n": "", "a: b\n\nx": "x", "a: b\n\nx\n\ny\n": "x\n\ny\n", "a: b\n \nx": "", "a\r\n\r\nx": ""} {
 		if got := Text(in).Body(); got != want {
 			t.Errorf("%q has the body %q, want %q", in, got, want)
