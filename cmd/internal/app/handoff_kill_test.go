@@ -72,6 +72,7 @@ func kills(t *testing.T, try func(t *testing.T, at point) bool) {
 // TestHandoffKilled kills send, next and done of a swarm's role at each call that changes the disk. The same command again
 // does what is left: nothing is lost, nothing is there twice.
 func TestHandoffKilled(t *testing.T) {
+	t.Parallel()
 	testkit.Need(t, testkit.OnPath("git") && testkit.OnPath("strace"), "git AND strace")
 	roles := [][2]string{{"coder", "task"}, {"cleaner", "batch"}}
 	env := func(role string) []string { return []string{"SWARMFORGE_ROLE=" + role} }
@@ -152,6 +153,7 @@ func (w swarm) once(t *testing.T, at point, below string, want int) {
 // TestHandoffKilledInAMission does the same with a mission's mailboxes, where sending delivers and whoever takes has a
 // claim.
 func TestHandoffKilledInAMission(t *testing.T) {
+	t.Parallel()
 	testkit.Need(t, testkit.OnPath("git") && testkit.OnPath("strace"), "git AND strace")
 	kills(t, func(t *testing.T, at point) bool {
 		m := quietMail(t)
