@@ -253,9 +253,6 @@ func askRoot(id string) error {
 	return nil
 }
 
-// startEmbeddedHint is for who cannot have systemd.
-const startEmbeddedHint = "--engine embedded does without systemd"
-
 // resolveEngine says who ticks a mission that an ordinary user starts. It is the last of the checks.
 func (c *cli) resolveEngine(ctx context.Context, root store.Root, m *mission.Mission, o startOptions) (sentence, warning string, err error) {
 	embedded := "embedded: this process ticks until the mission ends; " + new(supervisor.Supervisor).Bound()
