@@ -37,7 +37,7 @@ func layers() []layer {
 	return []layer{
 		{"words", []string{"core/usererr", "core/money", "core/mission", "core/plan", "core/profession", "core/runner", "core/handoff"},
 			[]string{"words"}, []string{"github.com/goccy/go-yaml"}},
-		{"storage", []string{"core/files", "core/store", "core/queue", "core/ledger", "core/journal", "core/proc", "core/wake", "core/login", "core/logline", "core/usage"},
+		{"storage", []string{"core/files", "core/store", "core/queue", "core/ledger", "core/journal", "core/proc", "core/wake", "core/login", "core/caps", "core/logline", "core/usage"},
 			[]string{"words", "storage"}, nil},
 		{"engines", []string{"core/cgroup", "core/cell", "core/claude", "core/git", "core/tick", "core/engine", "core/supervisor", "core/systemdengine", "core/view", "core/scriptmodel", "core/units", "core/preflight", "core/gateway"},
 			[]string{"words", "storage", "engines"}, nil},

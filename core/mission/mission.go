@@ -52,11 +52,12 @@ type Mission struct {
 	Gateway  string `json:"gateway,omitempty"`  // "off": runs reach the model directly, with the login
 	Scripted bool   `json:"scripted,omitempty"` // the model's part is played from a script: nobody pays
 
-	Program     string `json:"program"`     // the agent program; its version at the start stands in Agents
-	Path        string `json:"path"`        // PATH inside the cells
-	Credentials string `json:"credentials"` // file that holds the login; never its content
-	Tool        string `json:"tool"`        // version of this program
-	Agents      string `json:"agents"`      // name and version of the agent program
+	Program     string `json:"program"`          // the agent program; its version at the start stands in Agents
+	Path        string `json:"path"`             // PATH inside the cells
+	Credentials string `json:"credentials"`      // file that holds the login; never its content
+	Config      string `json:"config,omitempty"` // the configuration file, in which the caps of all missions stand
+	Tool        string `json:"tool"`             // version of this program
+	Agents      string `json:"agents"`           // name and version of the agent program
 }
 
 // Source is what a mission started from.

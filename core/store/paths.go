@@ -26,6 +26,9 @@ func (r Root) Home() string { return filepath.Join(string(r), "data", "autoagent
 // Missions is where the missions' work lies.
 func (r Root) Missions() string { return filepath.Join(string(r), "autoagent-missions") }
 
+// Caps is where the ledgers of what all missions may spend together lie. No id begins with a dot.
+func (r Root) Caps() string { return filepath.Join(r.Home(), ".caps") }
+
 // Mission returns the store of one mission; it need not exist.
 func (r Root) Mission(id string) *Store { return &Store{root: r, id: id} }
 
@@ -54,6 +57,7 @@ type Store struct {
 	id   string
 }
 
+func (s *Store) Root() Root   { return s.root }
 func (s *Store) ID() string   { return s.id }
 func (s *Store) Dir() string  { return filepath.Join(s.root.Home(), s.id) }
 func (s *Store) Work() string { return filepath.Join(s.root.Missions(), s.id) }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/AutoAgentProject/core/caps"
 	"example.com/AutoAgentProject/core/ledger"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
@@ -236,4 +237,48 @@ func spentOf(nano int64) ledger.Spent { return ledger.Spent{Nano: money.Nano(nan
 func makeRun(w *world, run, mark string) error {
 	dir := w.Store.Run("codebuilder-1", run)
 	return errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "gateway.json"), []byte(mark), 0o600))
+}
+
+// TestCapsOfAllMissions: what all missions may spend bounds a run, one that is used up pauses and spends nothing, and what
+// was spent is counted there also when the tick that settles is another one.
+func TestCapsOfAllMissions(t *testing.T) {
+	w, keys := behindGateway(t, 100_000)
+	w.Caps = func() (caps.Limits, error) { return caps.Limits{Day: money.Nano(dollar / 5)}, nil }
+	h, err := w.Hold("handoff-1")
+	ok(t, err)
+	w.fake.do = func(_ context.Context, j runner.Job) (runner.Result, error) {
+		if j.Cap != money.Nano(dollar/5) {
+			t.Errorf("cap %d", j.Cap)
+		}
+		request(t, j, "model-x")
+		return done(), nil
+	}
+	_, out, err := w.Run(t.Context(), &h, w.ask())
+	if out != Moved || err != nil {
+		t.Fatal(out, err)
+	}
+	h.Run = ""
+	w.fake.do = func(_ context.Context, j runner.Job) (runner.Result, error) {
+		if got := request(t, j, "model-x"); got != 200 {
+			t.Errorf("status %d", got)
+		}
+		return done(), nil
+	}
+	if _, out, err = w.Run(t.Context(), &h, w.ask()); out != Later || err != nil { // $0.10 are used, and a run has at least that
+		if out != Moved {
+			t.Fatal(out, err)
+		}
+	}
+	_, out, err = w.Run(t.Context(), &h, w.ask())
+	pauses, perr := w.Store.Pauses(w.Now())
+	if out != Later || err != nil || perr != nil || len(pauses) != 1 || !strings.Contains(pauses[0].Reason, "all missions") {
+		t.Errorf("%v, %v, %+v, %v", out, err, pauses, perr)
+	}
+	s, err := w.host().Standings(caps.Limits{Day: money.Nano(dollar / 5)}, w.Now())
+	if err != nil || len(s) != 1 || s[0].Used > s[0].Cap || s[0].Reserved != 0 || s[0].Used != money.Nano(len(*keys))*100_001_000 {
+		t.Errorf("%+v, %v, %d requests", s, err, len(*keys))
+	}
+	if b := w.book(); b.Reserved.N != 0 || b.Nano != s[0].Used {
+		t.Errorf("the mission's ledger says %+v", b)
+	}
 }

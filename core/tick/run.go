@@ -65,17 +65,17 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	}
 	h.Run, h.Runs = run, h.Runs+1
 	if err := t.Keep(*h); err != nil {
-		return none, Idle, errors.Join(err, t.ledger.Release(ctx, run, "the hold could not be written", t.Now()))
+		return none, Idle, errors.Join(err, t.release(ctx, run, "the hold could not be written"))
 	}
 	a = t.shorten(a)
 	job, transcript, err := t.job(run, limit, a)
 	if err != nil {
-		return none, Idle, errors.Join(err, t.ledger.Release(ctx, run, "it could not be prepared", t.Now()))
+		return none, Idle, errors.Join(err, t.release(ctx, run, "it could not be prepared"))
 	}
 	defer transcript.Close()
 	w, err := t.openWay(run, limit, cred)
 	if err != nil {
-		return none, Idle, errors.Join(err, t.ledger.Release(ctx, run, "it could not be prepared", t.Now()))
+		return none, Idle, errors.Join(err, t.release(ctx, run, "it could not be prepared"))
 	}
 	job.BaseURL, job.Credential = w.url, w.credential
 	defer Sweep(t.Store.Scratch(t.Agent.Name, run))
@@ -107,10 +107,10 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	}
 	keep := context.WithoutCancel(ctx) // the count and the record are written also when we are being stopped
 	if err != nil && (errors.Is(err, ErrStopped) || context.Cause(ctx) == ErrStopped) {
-		return none, Over, t.ledger.Release(keep, run, "stopped before the start", t.Now())
+		return none, Over, t.release(keep, run, "stopped before the start")
 	}
 	if err != nil {
-		return none, Idle, errors.Join(fmt.Errorf("start a run: %w", err), t.ledger.Release(keep, run, "the program could not be started", t.Now()))
+		return none, Idle, errors.Join(fmt.Errorf("start a run: %w", err), t.release(keep, run, "the program could not be started"))
 	}
 	if err := t.saveResult(run, res); err != nil {
 		return none, Idle, errors.Join(err, t.settle(keep, run, res))
@@ -178,7 +178,11 @@ func (t *Tick) reserve(ctx context.Context, run, step string, alone bool) (money
 	}
 	switch decision {
 	case money.Admit:
-		return limit, Moved, nil
+		granted, out, err := t.underCaps(ctx, run, limit)
+		if err != nil || out != Moved {
+			return granted, out, errors.Join(err, t.release(ctx, run, "the caps of all missions left nothing for it"))
+		}
+		return granted, Moved, nil
 	case money.Wait:
 		t.Line(ctx, "waiting", step, "", "waits until others have finished: the rest of the budget is reserved")
 		return limit, Later, nil
@@ -345,7 +349,7 @@ func (t *Tick) settle(ctx context.Context, run string, res runner.Result) error 
 		case r.ID != run:
 			continue
 		case !r.Launched:
-			return t.ledger.Release(ctx, run, "it was never started", t.Now())
+			return t.release(ctx, run, "it was never started")
 		case !known || err != nil && res.Verdict == "": // killed, and nothing shows what it did: all of it counts
 			spent.Source, spent.Note = "reservation", "its tick died and nothing shows what it cost"
 			if book.Budget.Unit == money.Tokens {
@@ -354,6 +358,9 @@ func (t *Tick) settle(ctx context.Context, run string, res runner.Result) error 
 				spent.Nano = max(spent.Nano, money.Nano(r.Cap))
 			}
 		}
+	}
+	if err := t.host().Settle(ctx, run, t.Mission.ID, spent.Nano, t.Now()); err != nil {
+		return err
 	}
 	return t.ledger.Spend(ctx, run, spent, t.Now())
 }

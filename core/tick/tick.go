@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"example.com/AutoAgentProject/core/caps"
 	"example.com/AutoAgentProject/core/cell"
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/git"
@@ -47,7 +48,8 @@ type Tick struct {
 	Professions profession.Set
 	Runner      runner.Runner
 	Credential  func() (runner.Credential, error)
-	Price       usage.Price // list prices; nil: runs have no gateway
+	Price       usage.Price                 // list prices; nil: runs have no gateway
+	Caps        func() (caps.Limits, error) // what all missions may spend together; nil: anything
 	Limits      Limits
 	Now         func() time.Time
 	Log         *slog.Logger

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/AutoAgentProject/core/caps"
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/usererr"
 )
@@ -52,10 +53,12 @@ type budgetShown struct {
 	Reserved money.Amount `json:"reserved"`
 	Left     money.Amount `json:"left"` // of it nothing is reserved
 	Percent  int64        `json:"percent"`
+
+	Caps []caps.Standing `json:"caps"` // what all missions may spend together
 }
 
 func (c *cli) showBudget(id string) error {
-	_, st, m, err := c.mission(id)
+	root, st, m, err := c.mission(id)
 	if err != nil {
 		return err
 	}
@@ -66,6 +69,13 @@ func (c *cli) showBudget(id string) error {
 	unit := book.Budget.Unit
 	v := budgetShown{ID: m.ID, Asked: m.BudgetAsked, Sentence: m.BudgetSentence, Started: m.Budget, Budget: book.Budget, Used: book.Used, Reserved: book.Reserved,
 		Left: money.Amount{Unit: unit, N: money.Remaining(book.Budget.N, book.Used.N+book.Reserved.N)}, Percent: money.ShownPercent(book.Budget.N, book.Used.N)}
+	cfg, err := readConfig(m.Config, false)
+	if err != nil {
+		return err
+	}
+	if v.Caps, err = (caps.Host{Dir: root.Caps()}).Standings(cfg.caps(), time.Now()); err != nil {
+		return err
+	}
 	if c.json {
 		return c.printJSON(v)
 	}
@@ -78,6 +88,9 @@ func (c *cli) showBudget(id string) error {
 	row("used", fmt.Sprintf("%s (%d%%)", v.Used, v.Percent))
 	row("reserved", v.Reserved)
 	row("left", v.Left)
+	for _, s := range v.Caps {
+		row("cap", fmt.Sprintf("%s of %s used by all missions in %s (UTC), %s reserved", money.FormatUSD(s.Used), money.FormatUSD(s.Cap), s.Period, money.FormatUSD(s.Reserved)))
+	}
 	return nil
 }
 

@@ -13,7 +13,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"example.com/AutoAgentProject/core/caps"
 	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/usererr"
 )
@@ -28,6 +30,8 @@ type config struct {
 	Daily         string `yaml:"daily"`          // daily allowance, for example 40usd; over the plan's
 	Budget        string `yaml:"budget"`         // default of --budget
 	MaxHours      string `yaml:"max_hours"`      // default of --max-hours
+	DailyCap      string `yaml:"daily_cap"`      // most that all missions may spend in a day
+	MonthlyCap    string `yaml:"monthly_cap"`    // most that all missions may spend in a month
 	StepLimit     string `yaml:"step_limit"`     // most that one run may use
 	MinRun        string `yaml:"min_run"`        // least that a run is started with
 	Upstream      string `yaml:"upstream"`       // address of a gateway of your own that answers for the model
@@ -64,13 +68,17 @@ func (c *cli) configPath() string {
 
 // config reads the configuration file; without one everything has its default.
 func (c *cli) config() (config, error) {
+	return readConfig(c.configPath(), c.env.Getenv("AUTOAGENT_CONFIG") != "")
+}
+
+// readConfig reads a configuration file. One that was not named and is not there is empty.
+func readConfig(path string, named bool) (config, error) {
 	cfg := config{}
-	path := c.configPath()
 	if path == "" {
 		return cfg, nil // nothing is configured where there is no home
 	}
 	b, err := files.Read(path, 1<<20)
-	if errors.Is(err, fs.ErrNotExist) && c.env.Getenv("AUTOAGENT_CONFIG") == "" {
+	if errors.Is(err, fs.ErrNotExist) && !named {
 		return cfg, nil
 	}
 	if err != nil {
@@ -98,10 +106,31 @@ func (c config) wrong() string {
 		return fmt.Sprintf("claude %q is no absolute path", c.Claude)
 	case c.Plan != "" && !slices.Contains(plans(), c.Plan):
 		return fmt.Sprintf("there is no plan %q, write %s", c.Plan, strings.Join(plans(), ", "))
+	case c.DailyCap != "" && badAmount(c.DailyCap):
+		return fmt.Sprintf("daily_cap %q is no amount of money, write for example 10usd", c.DailyCap)
+	case c.MonthlyCap != "" && badAmount(c.MonthlyCap):
+		return fmt.Sprintf("monthly_cap %q is no amount of money, write for example 200usd", c.MonthlyCap)
 	case c.VerifyMinutes < 0 || c.VerifyMinutes > maxVerifyMinutes:
 		return fmt.Sprintf("verify_minutes %d is not from 1 to %d", c.VerifyMinutes, maxVerifyMinutes)
 	}
 	return ""
+}
+
+func badAmount(s string) bool {
+	n, err := money.ParseUSD(s)
+	return err != nil || n <= 0
+}
+
+// caps are what all missions may spend together. The configuration was checked when it was read.
+func (c config) caps() caps.Limits {
+	var l caps.Limits
+	if c.DailyCap != "" {
+		l.Day, _ = money.ParseUSD(c.DailyCap)
+	}
+	if c.MonthlyCap != "" {
+		l.Month, _ = money.ParseUSD(c.MonthlyCap)
+	}
+	return l
 }
 
 // plans are the subscriptions' plans that a budget in percent can refer to.

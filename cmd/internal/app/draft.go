@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -54,6 +55,11 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	}
 	if err := d.fixTime(o, cfg); err != nil {
 		return nil, err
+	}
+	if m.Config = c.configPath(); m.Config != "" {
+		if m.Config, err = filepath.Abs(m.Config); err != nil {
+			return nil, err
+		}
 	}
 	m.Model = first(o.model, cfg.Model, defaultModel)
 	m.CheapModel = cheapModel(m.Model, first(cfg.CheapModel, defaultCheapModel))

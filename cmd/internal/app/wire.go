@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/AutoAgentProject/core/caps"
 	"example.com/AutoAgentProject/core/claude"
 	"example.com/AutoAgentProject/core/login"
 	"example.com/AutoAgentProject/core/mission"
@@ -49,6 +50,10 @@ func newTick(st *store.Store, m mission.Mission, a mission.Agent, log *slog.Logg
 			f, err := login.Read(m.Credentials)
 			return f.Credential(), err
 		},
+	}
+	t.Caps = func() (caps.Limits, error) {
+		cfg, err := readConfig(m.Config, false)
+		return cfg.caps(), err
 	}
 	if m.VerifyLimit > 0 {
 		t.Limits.Verify = time.Duration(m.VerifyLimit)

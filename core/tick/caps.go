@@ -1,0 +1,67 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"example.com/AutoAgentProject/core/caps"
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/money"
+)
+
+func (t *Tick) host() caps.Host { return caps.Host{Dir: t.Store.Root().Caps()} }
+
+// underCaps sets aside for a run, under what all missions may spend together, what its mission granted. It can get less.
+// Where a cap is used up the mission waits for the next day or month.
+func (t *Tick) underCaps(ctx context.Context, run string, limit money.Amount) (money.Amount, Outcome, error) {
+	if t.Caps == nil {
+		return limit, Moved, nil
+	}
+	l, err := t.Caps()
+	if err != nil || l == (caps.Limits{}) {
+		return limit, Moved, err
+	}
+	n, least := limit.N, t.Mission.MinRun
+	if limit.Unit == money.Tokens {
+		n, least = t.worth(limit.N), t.worth(t.Mission.MinRun)
+	}
+	a, err := t.host().Reserve(ctx, l, run, t.Mission.ID, n, least, t.Now())
+	if err != nil {
+		return limit, Idle, err
+	}
+	switch a.Decision {
+	case money.Admit:
+		if limit.Unit != money.Tokens {
+			limit.N = a.Limit
+		} else if a.Limit < n {
+			limit.N = max(limit.N*a.Limit/n, 1)
+		}
+		return limit, Moved, nil
+	case money.Wait:
+		t.Line(ctx, "waiting", "", "", "waits until other runs have ended: %s", a.Reason)
+		return limit, Later, nil
+	}
+	fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "limit", Reason: a.Reason, Until: a.Until}, t.Now())
+	if fresh {
+		t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: incident("cap", a.Until),
+			Text: fmt.Sprintf("paused until %s: %s", a.Until.Format("2006-01-02 15:04 MST"), a.Reason)})
+	}
+	return limit, Later, err
+}
+
+// worth is the most that so many tokens can cost.
+func (t *Tick) worth(tokens int64) int64 {
+	if t.Price == nil {
+		return 0
+	}
+	n, _ := t.Price(t.Mission.Model, money.Usage{Output: tokens}, t.Now(), false)
+	return int64(n)
+}
+
+// release gives back what a run that cost nothing had reserved. The caps come first: what is open in the mission's ledger
+// is settled again by whoever comes after a crash.
+func (t *Tick) release(ctx context.Context, run, note string) error {
+	return errors.Join(t.host().Release(ctx, run, t.Now()), t.ledger.Release(ctx, run, note, t.Now()))
+}
