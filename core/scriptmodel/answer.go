@@ -79,6 +79,9 @@ func compose(st Step, r Request, id string) (message, error) {
 	for k, v := range st.Usage {
 		m.usage[k] = v
 	}
+	if r.MaxTokens > 0 && integer(m.usage["output_tokens"]) > r.MaxTokens { // as the service does
+		m.usage["output_tokens"] = r.MaxTokens
+	}
 	return m, nil
 }
 

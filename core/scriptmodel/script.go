@@ -34,7 +34,7 @@ type Step struct {
 	StopReason  string           `json:"stop_reason,omitempty"`  // default "tool_use" or "end_turn"
 	StopDetails map[string]any   `json:"stop_details,omitempty"` //
 	Model       string           `json:"model,omitempty"`        // default: the one asked for
-	Usage       map[string]any   `json:"usage,omitempty"`        // over 100 input and 10 output tokens
+	Usage       map[string]any   `json:"usage,omitempty"`        // over 100 input and 10 output tokens; output is no more than what was asked for
 
 	Status  int               `json:"status,omitempty"` // from 400 on: an error of the API
 	ErrType string            `json:"err_type,omitempty"`

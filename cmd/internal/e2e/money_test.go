@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/scriptmodel"
+)
+
+// served is what the scripted model's answers cost by the price list.
+func served(w *world) (sum money.Nano) {
+	prices := money.Default()
+	for model, u := range w.model.Stats().ByModel {
+		n, _ := prices.Cost(model, money.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite5m: u.CacheWrite5m, CacheWrite1h: u.CacheWrite1h}, time.Now(), false)
+		sum += n
+	}
+	return sum
+}
+
+// sixDearAgents is a mission whose six steps can be done at once, and whose agents talk much.
+func sixDearAgents(t *testing.T) *world {
+	t.Helper()
+	var steps []plan.ProposedStep
+	var rules []scriptmodel.Rule
+	for n := range 6 {
+		id := fmt.Sprintf("s%d", n+1)
+		steps = append(steps, step(id, "test -f "+id))
+		var talk []scriptmodel.Step
+		for range 6 {
+			dear := bash("echo more >> " + id)
+			dear.Usage = map[string]any{"input_tokens": 3000, "output_tokens": 3000}
+			dear.GapMS = 20 // streams are under way when the money ends
+			talk = append(talk, dear)
+		}
+		rules = append(rules, works(id, talk...))
+	}
+	return newWorld(t, append([]scriptmodel.Rule{planned(steps...)}, rules...)...)
+}
+
+// TestBudgetIsABound: six agents work at once and the money ends in the middle of their streams. What the model answered
+// never costs more than the budget, most of it is used, nothing lives afterwards, and with more money it goes on to the end.
+func TestBudgetIsABound(t *testing.T) {
+	t.Parallel()
+	w := sixDearAgents(t)
+	w.must(7, "start", "dear", "Talk", "--budget", "1.20usd", "--specialists", "codebuilder:6")
+	v := w.status("dear")
+	cost := served(w)
+	t.Logf("served %s, charged %s, of %s", money.FormatUSD(cost), money.FormatUSD(money.Nano(v.Budget.Used)), money.FormatUSD(money.Nano(v.Budget.Total)))
+	if v.Phase != "halted: budget" || cost > money.Nano(v.Budget.Total) || v.Budget.Used > v.Budget.Total || money.Nano(v.Budget.Used) < cost || v.Budget.Reserved != 0 {
+		t.Errorf("phase %q, served %s, %+v\n%s", v.Phase, money.FormatUSD(cost), v.Budget, w.history())
+	}
+	w.noneAlive()
+	w.must(0, "budget", "add", "dear", "10usd")
+	w.must(0, "resume", "dear")
+	if v := w.status("dear"); v.Phase != "completed" || served(w) > money.Nano(v.Budget.Total) {
+		t.Errorf("phase %q\n%s", v.Phase, w.history())
+	}
+}
+
+// TestWithoutTheGateway: then at most the answer in flight of each agent passes the budget, and start and status say how it is.
+func TestWithoutTheGateway(t *testing.T) {
+	t.Parallel()
+	w := sixDearAgents(t)
+	w.must(7, "start", "dear", "Talk", "--budget", "1.20usd", "--specialists", "codebuilder:6", "--gateway", "off")
+	v := w.status("dear")
+	inFlight, _ := money.Default().Cost("claude-sonnet-5-5", money.Usage{Input: 3000, Output: 3000}, time.Now(), false)
+	t.Logf("served %s of %s", money.FormatUSD(served(w)), money.FormatUSD(money.Nano(v.Budget.Total)))
+	if cost := served(w); v.Phase != "halted: budget" || cost > money.Nano(v.Budget.Total)+6*inFlight {
+		t.Errorf("phase %q, served %s", v.Phase, money.FormatUSD(cost))
+	}
+}
