@@ -1,0 +1,225 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"example.com/AutoAgentProject/core/files"
+)
+
+// Receipt is what a channel knows of a message, or of a piece of it, that arrived.
+type Receipt struct {
+	ID   int  // the channel's number for it; 0: none
+	Done int  // how much of the text arrived now, in UTF-16 units
+	More bool // there is more of it to send
+}
+
+// Channel carries messages to the person. Send carries the message, or the next piece of it from m.Done on, by one
+// delivery that cannot be half done. Its error is one of *Refused, *Uncertain, or anything else: then the message as it
+// is can never be sent. No error holds a secret.
+type Channel interface {
+	Name() string
+	Send(ctx context.Context, m Message) (Receipt, error)
+	Gap() time.Duration // between two messages
+}
+
+// Refused says that nothing arrived and that it can be tried again, not before After has passed if that is given.
+type Refused struct {
+	After time.Duration
+	Err   error
+}
+
+func (e *Refused) Error() string { return e.Err.Error() }
+func (e *Refused) Unwrap() error { return e.Err }
+
+// Uncertain says that nobody knows whether it arrived.
+type Uncertain struct{ Err error }
+
+func (e *Uncertain) Error() string { return e.Err.Error() }
+func (e *Uncertain) Unwrap() error { return e.Err }
+
+// Health is health.json beside a channel's state: how sending goes.
+type Health struct {
+	Version  int       `json:"version"`
+	Channel  string    `json:"channel"`
+	NotUntil time.Time `json:"not_until,omitzero"` // nothing is sent before
+	Failures int       `json:"failures"`           // in a row
+	Trouble  string    `json:"trouble,omitempty"`  // why the last one failed
+	LastSent time.Time `json:"last_sent,omitzero"`
+}
+
+// Courier sends what lies in outboxes over one channel. There is one for a channel at a time: the caller holds the lock.
+type Courier struct {
+	Channel  Channel
+	Outboxes func() ([]Outbox, error) // all that use the channel
+	Dir      string                   // where its Health lies
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// waits are the pauses after failures in a row.
+const (
+	firstWait = time.Second
+	lastWait  = time.Minute
+)
+
+func wait(failures int) time.Duration { return min(firstWait<<min(max(failures-1, 0), 10), lastWait) }
+
+// placed is a row and where it lies.
+type placed struct {
+	Row
+	at Outbox
+}
+
+// Step sends at most one message. moved says that there may be more to do at once; until is when to look again, zero
+// for whenever something comes; left is how many messages are not done.
+func (c *Courier) Step(ctx context.Context) (moved bool, until time.Time, left int, err error) {
+	now := c.Now()
+	all, errs := c.pending(now)
+	health := c.Health()
+	rows := make([]Row, len(all))
+	for i, r := range all {
+		rows[i] = r.Row
+	}
+	next := Choose(rows, now)
+	for _, r := range next.Park {
+		r.State, r.DoneAt = Parked, now.UTC()
+		errs = append(errs, c.save(all, []Row{r}))
+	}
+	left = len(all) - len(next.Park)
+	if len(next.Rows) == 0 || errors.Join(errs...) != nil {
+		return len(next.Park) > 0, time.Time{}, left, errors.Join(errs...)
+	}
+	if now.Before(health.NotUntil) {
+		return false, health.NotUntil, left, nil
+	}
+	batch := next.Rows[0].Batch
+	if batch == "" || next.Rows[0].State == Queued && next.Rows[0].Done == 0 {
+		batch = fmt.Sprintf("%s-%s-%d", next.Rows[0].Mission, next.Rows[0].ID, next.Rows[0].Attempts)
+	}
+	before := next.Rows
+	for i := range next.Rows {
+		r := &next.Rows[i]
+		r.State, r.Batch, r.Attempts, r.Repeated = Unknown, batch, r.Attempts+1, r.Repeated || next.Again
+	}
+	// On disk before the call: whoever finds it after a crash knows that it may have arrived.
+	if err := c.save(all, next.Rows); err != nil {
+		return false, time.Time{}, left, err
+	}
+	got, err := c.Channel.Send(ctx, Compose(before, next.Again))
+	now = c.Now()
+	failed := func(after time.Duration) {
+		health.Failures++
+		health.Trouble = Clean(err.Error())
+		health.NotUntil = now.Add(max(after, wait(health.Failures))).UTC()
+	}
+	var refused *Refused
+	var uncertain *Uncertain
+	for i := range next.Rows {
+		r := &next.Rows[i]
+		r.Error = ""
+		if err != nil {
+			r.Error = Clean(err.Error())
+		}
+		switch {
+		case err == nil && got.More:
+			r.State, r.Done, r.Repeated = Queued, r.Done+got.Done, false
+		case err == nil:
+			r.State, r.DoneAt, r.MessageID = Sent, now.UTC(), got.ID
+		case errors.As(err, &uncertain):
+		case errors.As(err, &refused):
+			// Nothing arrived by this try; what an earlier one did is as unknown as before.
+			r.State = Queued
+			if next.Again {
+				r.State, r.Repeated = Unknown, false
+			}
+		default:
+			r.State, r.DoneAt = Parked, now.UTC()
+		}
+	}
+	switch {
+	case err == nil:
+		health = Health{Version: Version, LastSent: now.UTC(), NotUntil: now.Add(c.Channel.Gap()).UTC()}
+	case refused != nil:
+		failed(refused.After)
+	default:
+		failed(0)
+	}
+	if err != nil {
+		c.Log.Warn("message", "id", next.Rows[0].Label, "err", err)
+	} else {
+		c.Log.Info("message", "id", next.Rows[0].Label, "rows", len(next.Rows), "more", got.More)
+	}
+	err = errors.Join(c.save(all, next.Rows), c.saveHealth(health))
+	if next.Rows[0].State == Sent || next.Rows[0].State == Parked {
+		left -= len(next.Rows)
+	}
+	return true, health.NotUntil, left, err
+}
+
+// pending are the open rows of all outboxes.
+func (c *Courier) pending(now time.Time) (all []placed, errs []error) {
+	boxes, err := c.Outboxes()
+	if err != nil {
+		return nil, []error{err}
+	}
+	for _, o := range boxes {
+		rows, bad, err := o.Pending(now)
+		if err == nil {
+			rows, err = o.Tidy(rows)
+		}
+		if err != nil { // one mission's trouble holds up no other
+			c.Log.Warn("outbox", "dir", o.Dir, "err", err)
+		}
+		for _, name := range bad {
+			c.Log.Warn("a message cannot be read and was set aside", "dir", o.Dir, "file", name)
+		}
+		for _, r := range rows {
+			all = append(all, placed{r, o})
+		}
+	}
+	return all, nil
+}
+
+func (c *Courier) save(all []placed, rows []Row) error {
+	var errs []error
+	for _, r := range rows {
+		for _, p := range all {
+			if p.ID == r.ID && p.Mission == r.Mission {
+				errs = append(errs, p.at.Save(r))
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Health reads how sending goes; what cannot be read is forgotten.
+func (c *Courier) Health() Health { return ReadHealth(c.Dir) }
+
+// ReadHealth reads how sending goes from a channel's folder.
+func ReadHealth(dir string) Health {
+	var h Health
+	b, err := files.Read(filepath.Join(dir, "health.json"), maxRow)
+	if err != nil || json.Unmarshal(b, &h) != nil || h.Version != Version {
+		return Health{Version: Version}
+	}
+	return h
+}
+
+func (c *Courier) saveHealth(h Health) error {
+	h.Version, h.Channel = Version, c.Channel.Name()
+	b, err := encode(h)
+	if err != nil {
+		return err
+	}
+	if err := files.MakeDir(c.Dir, 0o700); err != nil {
+		return err
+	}
+	return files.Replace(filepath.Join(c.Dir, "health.json"), b, 0o600)
+}

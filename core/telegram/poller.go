@@ -1,0 +1,406 @@
+package telegram
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/notify"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/usererr"
+)
+
+// Hands do what the person asks for, in the same way as the command line. Each may be called again for an action that was
+// done already, and then does no harm.
+type Hands interface {
+	// Live are the missions that did not end.
+	Live(ctx context.Context) ([]string, error)
+	// Do returns what to answer.
+	Do(ctx context.Context, a Action, key string) (string, error)
+}
+
+// Poller is the one process that has a bot: it sends what lies in the outboxes of all missions of a root, and takes in
+// what the person says.
+type Poller struct {
+	Client *Client
+	Who    Who
+	Root   store.Root
+	Dir    string // the bot's folder
+	Bot    string // Hash of the token
+	Hands  Hands
+	Now    func() time.Time
+	Log    *slog.Logger
+	// PollTime and Pause may be shorter in tests; 0 is the default.
+	PollTime time.Duration
+	Pause    time.Duration // between looks into the outboxes
+
+	state State
+}
+
+const (
+	defaultPause = time.Second
+	maxTries     = 20              // of an action whose hands fail for a reason that may pass
+	abortAsk     = 5 * time.Minute // how long the question whether to abort stands
+)
+
+// Outbox is where answers of the poller itself lie.
+func (p *Poller) Outbox() notify.Outbox { return notify.Outbox{Dir: p.Dir} }
+
+// Outboxes are those of all missions and the poller's own.
+func Outboxes(root store.Root, own ...notify.Outbox) ([]notify.Outbox, error) {
+	ids, err := root.IDs()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		own = append(own, notify.Outbox{Dir: root.Mission(id).Notify()})
+	}
+	return own, nil
+}
+
+// Open reads what an earlier poller left. It must be called before anything else.
+func (p *Poller) Open() error {
+	var err error
+	if p.state, err = ReadState(p.Dir); err != nil {
+		return err
+	}
+	if p.state.From == p.Who.Chat && p.state.Chat != 0 {
+		p.Who.Chat = p.state.Chat
+	}
+	if err := p.Outbox().Make(); err != nil {
+		return err
+	}
+	return p.Outbox().Prune(p.Now().Add(-notify.TooOld))
+}
+
+// Chat is where messages go.
+func (p *Poller) Chat() int64 { return p.Who.Chat }
+
+// moved keeps the new id of a group that was upgraded.
+func (p *Poller) moved(id int64) error {
+	if p.state.Chat == 0 || p.state.Chat != p.Who.Chat {
+		p.state.From = p.Who.Chat
+	}
+	p.state.Chat, p.Who.Chat = id, id
+	p.Log.Warn("the group was upgraded, messages go to its new id", "chat", id)
+	return p.state.Write(p.Dir)
+}
+
+// Run polls and sends until ctx ends, or, with leave set, until nothing is live and nothing is left to send.
+func (p *Poller) Run(ctx context.Context, leave func() bool) error {
+	if err := p.Open(); err != nil {
+		return err
+	}
+	pause := p.Pause
+	if pause == 0 {
+		pause = defaultPause
+	}
+	courier := &notify.Courier{
+		Channel:  Sender{Client: p.Client, Chat: p.Chat, Moved: p.moved},
+		Outboxes: func() ([]notify.Outbox, error) { return Outboxes(p.Root, p.Outbox()) },
+		Dir:      p.Dir, Now: p.Now, Log: p.Log,
+	}
+	// One goroutine waits at Telegram; all that has a state happens in this one.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	got, taken := make(chan []tgbotapi.Update), make(chan int)
+	gone := make(chan struct{})
+	go func() { defer close(gone); p.listen(ctx, p.state.Offset, got, taken) }()
+	defer func() { cancel(); <-gone }()
+	every := time.NewTimer(0)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case list := <-got:
+			if err := p.Take(list); err != nil {
+				p.Log.Error("what came in cannot be kept; it stays with Telegram", "err", err)
+			}
+			taken <- p.state.Offset
+			every.Reset(0)
+			continue
+		case <-every.C:
+		}
+		p.Work(ctx)
+		moved, until, left, err := courier.Step(ctx)
+		if err != nil && ctx.Err() == nil {
+			p.Log.Error("send", "err", err)
+		}
+		p.closeButtons(ctx)
+		if leave != nil && left == 0 && len(p.state.Actions) == 0 && leave() {
+			return nil
+		}
+		next := pause
+		if d := until.Sub(p.Now()); moved && err == nil {
+			next = min(max(d, 0), pause)
+		}
+		every.Reset(next)
+	}
+}
+
+// listen asks for updates, one poll after the other, and waits until each is kept before it confirms it with the next.
+func (p *Poller) listen(ctx context.Context, offset int, got chan<- []tgbotapi.Update, taken <-chan int) {
+	wait := p.PollTime
+	if wait == 0 {
+		wait = PollTime
+	}
+	failures := 0
+	for ctx.Err() == nil {
+		begun := time.Now()
+		list, err := p.Client.Updates(ctx, offset, wait)
+		rest := min(time.Second, wait) - time.Since(begun) // a peer that answers at once is not asked in a busy loop
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			failures++
+			rest = min(time.Second<<min(failures-1, 6), time.Minute)
+			if e, ok := errors.AsType[*Error](err); ok {
+				rest = max(rest, e.After)
+			}
+			if failures == 1 || failures%30 == 0 {
+				p.Log.Warn("poll", "err", err, "failures", failures)
+			}
+		default:
+			failures = 0
+			if len(list) > 0 {
+				select {
+				case got <- list:
+				case <-ctx.Done():
+					return
+				}
+				before := offset
+				select {
+				case offset = <-taken:
+				case <-ctx.Done():
+					return
+				}
+				if rest = min(rest, 200*time.Millisecond); offset == before { // it could not be kept
+					rest = 5 * time.Second
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(rest):
+		}
+	}
+}
+
+// Take keeps what came in: offset and actions in one write. What was taken before is left out.
+func (p *Poller) Take(list []tgbotapi.Update) error {
+	next := p.state
+	next.Actions = slices.Clone(p.state.Actions)
+	known := func(id string) bool { return p.Root.Mission(id).Exists() }
+	for _, u := range list {
+		if u.UpdateID < next.Offset {
+			continue
+		}
+		next.Offset = u.UpdateID + 1
+		a, from, ok := Read(u, p.Who, known, p.Now())
+		if ok {
+			next.Actions = append(next.Actions, a)
+			continue
+		}
+		if from == p.Who.User && from != 0 && (u.Message == nil || u.Message.Chat != nil && u.Message.Chat.ID == p.Who.Chat) {
+			continue // the person's own picture
+		}
+		next.Ignored++
+		if from != 0 {
+			next.Last = Stranger{User: from, At: p.Now().UTC()}
+			if u.Message != nil && u.Message.Chat != nil {
+				next.Last.Chat = u.Message.Chat.ID
+			}
+		}
+	}
+	if next.Offset == p.state.Offset {
+		return nil
+	}
+	if err := next.Write(p.Dir); err != nil {
+		return err
+	}
+	p.state = next
+	return nil
+}
+
+// Work does what is kept and not done, in order. What was done leaves its answer in the outbox before it is forgotten.
+func (p *Poller) Work(ctx context.Context) {
+	for len(p.state.Actions) > 0 && ctx.Err() == nil {
+		a := p.state.Actions[0]
+		text, buttons, err := p.do(ctx, &a)
+		if err != nil {
+			code := usererr.CodeOf(err)
+			final := code != usererr.Failed && code != usererr.Environment && code != usererr.Later
+			if a.Tries++; !final && a.Tries < maxTries {
+				p.Log.Warn("action", "verb", a.Verb, "mission", a.Mission, "err", err)
+				next := p.state
+				next.Actions = append([]Action{a}, p.state.Actions[1:]...)
+				if werr := next.Write(p.Dir); werr == nil {
+					p.state = next
+				}
+				return // again after a pause
+			}
+			text = "not done: " + err.Error()
+			if u, ok := errors.AsType[*usererr.Error](err); ok && u.Hint != "" {
+				text += " (" + u.Hint + ")"
+			}
+		}
+		row := notify.Row{ID: fmt.Sprintf("u%012d", a.Update), At: a.At, Level: journal.Blocker, Text: p.Client.redact(text), Buttons: buttons}
+		if err := p.Outbox().Put(row); err != nil {
+			p.Log.Error("answer", "err", err)
+			return
+		}
+		if a.Query != "" {
+			go func(ctx context.Context) { _ = p.Client.Answer(ctx, a.Query, text) }(context.WithoutCancel(ctx)) // a courtesy
+		}
+		next := p.state
+		next.Actions = slices.Clone(p.state.Actions[1:])
+		if err := next.Write(p.Dir); err != nil {
+			p.Log.Error("state", "err", err)
+			return
+		}
+		p.state = next
+	}
+}
+
+// do does one action; a gets the mission that was meant.
+func (p *Poller) do(ctx context.Context, a *Action) (text string, buttons []notify.Button, err error) {
+	switch a.Verb {
+	case Wrong:
+		return a.Note, nil, nil
+	case Help:
+		return HelpText, nil, nil
+	}
+	if a.Mission == "" {
+		live, err := p.Hands.Live(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		switch {
+		case a.Verb == Status && len(live) == 0:
+			return "no mission is live", nil, nil
+		case a.Verb == Status:
+			a.Mission = "" // all of them
+		case len(live) == 1:
+			a.Mission = live[0]
+		case len(live) == 0:
+			return "no mission is live; name the mission", nil, nil
+		default:
+			return fmt.Sprintf("%d missions are live, name one of them: %v", len(live), live), nil, nil
+		}
+	} else if !p.Root.Mission(a.Mission).Exists() {
+		return "there is no mission " + a.Mission, nil, nil
+	}
+	switch a.Verb {
+	case Abort:
+		token, err := p.askAbort(a.Mission)
+		return fmt.Sprintf("Abort %s for good? Nothing happens until you say so.", a.Mission),
+			notify.AbortButtons(a.Mission, token), err
+	case Keep:
+		return a.Mission + " goes on", nil, p.endAsk(a.Mission)
+	case DoAbort:
+		if !p.asked(a.Mission, a.Token, a.At) {
+			return "this question is closed; /abort " + a.Mission + " asks again", nil, nil
+		}
+		if text, err = p.Hands.Do(ctx, *a, a.Key(p.Bot)); err != nil {
+			return "", nil, err
+		}
+		return text, nil, nil
+	case Approve, Reject:
+		if a.Query != "" {
+			asked, err := p.Root.Mission(a.Mission).Approval(a.N)
+			if err != nil {
+				return "", nil, err
+			}
+			if asked.Token() != a.Token {
+				return "this button belongs to something else than what is asked now; nothing was decided", nil, nil
+			}
+		}
+	}
+	text, err = p.Hands.Do(ctx, *a, a.Key(p.Bot))
+	return text, nil, err
+}
+
+// askAbort opens the question whether to abort a mission; one that stands is kept.
+func (p *Poller) askAbort(id string) (string, error) {
+	for _, q := range p.state.Aborts {
+		if q.Mission == id && p.Now().Before(q.Until) {
+			return q.Token, nil
+		}
+	}
+	q := Abortq{Mission: id, Token: rand.Text()[:10], Until: p.Now().Add(abortAsk).UTC()}
+	next := p.state
+	next.Aborts = append(slices.DeleteFunc(slices.Clone(p.state.Aborts), func(o Abortq) bool { return o.Mission == id }), q)
+	if err := next.Write(p.Dir); err != nil {
+		return "", err
+	}
+	p.state = next
+	return q.Token, nil
+}
+
+func (p *Poller) asked(id, token string, at time.Time) bool {
+	return slices.ContainsFunc(p.state.Aborts, func(q Abortq) bool { return q.Mission == id && q.Token == token && at.Before(q.Until) })
+}
+
+func (p *Poller) endAsk(id string) error {
+	next := p.state
+	next.Aborts = slices.DeleteFunc(slices.Clone(p.state.Aborts), func(q Abortq) bool { return q.Mission == id })
+	if err := next.Write(p.Dir); err != nil {
+		return err
+	}
+	p.state = next
+	return nil
+}
+
+// closeButtons takes the buttons off the messages of approvals that were answered, wherever that was, and says how.
+func (p *Poller) closeButtons(ctx context.Context) {
+	ids, err := p.Root.IDs()
+	if err != nil {
+		return
+	}
+	for _, id := range ids {
+		st := p.Root.Mission(id)
+		if !dirExists(st.Dir() + "/approvals") {
+			continue
+		}
+		asked, err := st.Approvals()
+		if err != nil || !slices.ContainsFunc(asked, func(a store.Asked) bool { return a.Decision != nil }) {
+			continue
+		}
+		box := notify.Outbox{Dir: st.Notify()}
+		sent, _ := box.Done(notify.Sent, "approval-")
+		for _, r := range sent {
+			i := slices.IndexFunc(asked, func(a store.Asked) bool { return a.N == r.Approval && a.Decision != nil })
+			if r.Closed || r.MessageID == 0 || len(r.Buttons) == 0 || i < 0 {
+				continue
+			}
+			m := notify.Compose([]notify.Row{r}, false)
+			text, bold := m.Text()
+			tail := "\n\n" + asked[i].Decision.Said()
+			text = Cut(text, MaxText-notify.Units(tail))
+			err := p.Client.CloseButtons(ctx, p.Who.Chat, r.MessageID, text+tail, Clip(bold, 0, notify.Units(text)))
+			if e, ok := errors.AsType[*Error](err); ok && (e.Class == Passing || e.Class == Unknown || e.Class == Slow) {
+				return // later
+			}
+			r.Closed = true
+			if err := box.Save(r); err != nil {
+				p.Log.Warn("outbox", "err", err)
+			}
+			return // one at a time: sending goes before
+		}
+	}
+}
+
+func dirExists(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
