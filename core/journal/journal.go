@@ -49,6 +49,9 @@ const (
 	LimitRaised     = "limit_raised"
 	MissionFinished = "mission_finished"
 	UnpricedModel   = "unpriced_model"
+	ApprovalAsked   = "approval_asked"
+	ApprovalDecided = "approval_decided"
+	PersonTold      = "person_told"
 )
 
 // Event is one line.
@@ -63,6 +66,8 @@ type Event struct {
 	Text    string    `json:"text"` // one sentence for a person
 	// Incident names a condition that can be noticed many times; a blocker is told once per incident.
 	Incident string `json:"incident,omitempty"`
+	// Over says that the condition of Incident has passed: the next time it is told again.
+	Over bool `json:"over,omitempty"`
 
 	// Offset is where the event's line begins in the file; only Read sets it.
 	Offset int64 `json:"-"`

@@ -20,6 +20,9 @@ import (
 
 // plan asks the model for a plan and puts it in force if the code accepts it.
 func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string) (tick.Outcome, error) {
+	if err := m.endWait(ctx); err != nil {
+		return tick.Idle, err
+	}
 	pauses, err := m.Paused(ctx)
 	if err != nil {
 		return tick.Idle, err
@@ -51,6 +54,13 @@ func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string) (t
 		}
 	}
 	prop, bad := m.read(res, p)
+	leaves := plan.Deviations(prop, p)
+	if len(bad) == 0 && len(leaves) > 0 {
+		var out tick.Outcome
+		if bad, out, err = m.mayLeave(ctx, prop, leaves); err != nil || out != tick.Moved {
+			return out, err
+		}
+	}
 	if len(bad) > 0 {
 		m.Event(journal.Event{Kind: journal.PlanRefused, Run: h.Run, Text: "no usable plan: " + strings.Join(bad, "; ")})
 		if h.Runs >= MaxRuns {
@@ -64,6 +74,9 @@ func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string) (t
 	accepted := false
 	if err := m.Change(ctx, head, func(now *plan.Plan) error {
 		if now.Round == p.Round { // else an earlier tick accepted it and died
+			if len(leaves) > 0 {
+				now.Allow(prop)
+			}
 			now.Accept(prop, m.Now())
 			accepted = true
 		}
@@ -96,19 +109,26 @@ func (m Manager) ask(ctx context.Context, h *tick.Hold, p *plan.Plan, head, reas
 	if err := m.look(ctx, head); err != nil {
 		return runner.Result{}, tick.Idle, fmt.Errorf("prepare the manager's clone: %w", err)
 	}
-	text, inputs := prompt(string(goal), m.Mission, m.crew(), p, reason), []string(nil)
+	words, err := m.words()
+	if err != nil {
+		return runner.Result{}, tick.Idle, err
+	}
+	text, inputs := prompt(string(goal), m.Mission, m.crew(), p, reason)+words, []string(nil)
 	if len(goal) > longGoal {
 		dir, err := m.layOut(goal)
 		if err != nil {
 			return runner.Result{}, tick.Idle, err
 		}
-		text, inputs = prompt(excerpt(goal, filepath.Join(dir, "goal.md")), m.Mission, m.crew(), p, reason), []string{dir}
+		text, inputs = prompt(excerpt(goal, filepath.Join(dir, "goal.md")), m.Mission, m.crew(), p, reason)+words, []string{dir}
 	}
 	return m.Run(ctx, h, tick.Ask{
 		Profession: prof, Dir: m.Store.Clone(m.Agent.Name), Inputs: inputs, Prompt: text,
 		Schema: plan.Schema(m.kinds()),
 		Follow: func(t runner.Turn) string {
 			_, bad := m.read(runner.Result{Verdict: runner.Done, Structured: t.Structured}, p)
+			if len(bad) == 0 && t.N == 1 {
+				return keepToGoal(t, p)
+			}
 			if len(bad) == 0 || t.N > m.Limits.Refusal {
 				return ""
 			}

@@ -47,6 +47,9 @@ type Mission struct {
 	MaxRun Duration  `json:"max_run,omitempty"` // time in which the mission can run; 0: not limited
 	Until  time.Time `json:"until,omitzero"`    // absolute end; zero: not limited
 
+	QuietHours string   `json:"quiet_hours,omitempty"` // when milestones wait: "22:00-07:00 Europe/Berlin"
+	TellEvery  Duration `json:"tell_every,omitempty"`  // milestones are told no more often; 0: the default
+
 	Payer    string `json:"payer"`              // who pays, in words
 	Upstream string `json:"upstream,omitempty"` // where the model is; empty: the program's default
 	Gateway  string `json:"gateway,omitempty"`  // "off": runs reach the model directly, with the login

@@ -143,14 +143,15 @@ func Check(prop Proposal, roster []mission.Agent, prior *Plan) []string {
 	for _, c := range circles(prop.Steps) {
 		say("the steps depend on each other in a circle: %s", c)
 	}
-	if prior != nil && prior.Round > 0 {
-		bad = append(bad, checkReplan(prop, prior)...)
-	}
 	return bad
 }
 
-// checkReplan: a re-plan may neither drop an acceptance of the first accepted plan nor add a step that serves none.
-func checkReplan(prop Proposal, prior *Plan) []string {
+// Deviations returns where a re-plan leaves the first accepted plan, one sentence each: an acceptance that it drops, a
+// step that serves none. A person has to allow that.
+func Deviations(prop Proposal, prior *Plan) []string {
+	if prior == nil || prior.Round == 0 {
+		return nil
+	}
 	var bad []string
 	served := map[string]bool{}
 	for _, s := range prior.Steps {
@@ -171,15 +172,46 @@ func checkReplan(prop Proposal, prior *Plan) []string {
 			any = any || first[norm(a)]
 		}
 		if !any {
-			bad = append(bad, fmt.Sprintf("step %q serves none of the acceptances of the first plan; a person would have to allow that", cut(s.ID, 60)))
+			bad = append(bad, fmt.Sprintf("step %q serves none of the acceptances of the first plan", cut(s.ID, 60)))
 		}
 	}
 	for _, a := range prior.Acceptance {
 		if !served[norm(a)] {
-			bad = append(bad, fmt.Sprintf("the acceptance %q of the first plan is dropped; keep it word for word in a step", a))
+			bad = append(bad, fmt.Sprintf("the acceptance %q of the first plan is dropped", a))
 		}
 	}
 	return bad
+}
+
+// Allow makes what a person allowed the measure of later plans: acceptances that neither a done step nor a proposed one
+// serves are given up, and those of the proposed steps count as well. It comes before Accept.
+func (p *Plan) Allow(prop Proposal) {
+	served := map[string]bool{}
+	for _, s := range p.Steps {
+		if s.State == Done {
+			for _, a := range s.Acceptance {
+				served[norm(a)] = true
+			}
+		}
+	}
+	known := map[string]bool{}
+	for _, s := range prop.Steps {
+		for _, a := range s.Acceptance {
+			served[norm(a)] = true
+		}
+	}
+	p.Acceptance = slices.DeleteFunc(p.Acceptance, func(a string) bool { return !served[norm(a)] })
+	for _, a := range p.Acceptance {
+		known[norm(a)] = true
+	}
+	for _, s := range prop.Steps {
+		for _, a := range s.Acceptance {
+			if !known[norm(a)] {
+				known[norm(a)] = true
+				p.Acceptance = append(p.Acceptance, a)
+			}
+		}
+	}
 }
 
 func norm(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -191,7 +191,7 @@ func TestReplan(t *testing.T) {
 		}()), []string{`"b", which is no step`}},
 		"drops all and serves none": {steps(step("c")), []string{"serves none", "criterion of b", "page  loads"}},
 	} {
-		bad := Check(c.p, crew(t), prior)
+		bad := append(Check(c.p, crew(t), prior), Deviations(c.p, prior)...)
 		if len(bad) != len(c.want) {
 			t.Errorf("%s: %q, want %q", name, bad, c.want)
 			continue
@@ -279,5 +279,28 @@ func TestSchema(t *testing.T) {
 	}
 	if len(fields) != len(p) {
 		t.Errorf("%d fields, %d in the schema", len(fields), len(p))
+	}
+}
+
+// TestAllow: what a person allowed is the measure of the plan after it.
+func TestAllow(t *testing.T) {
+	p := &Plan{Round: 1, Acceptance: []string{"of a", "of b", "the page  loads"}, Steps: []Step{
+		{ID: "a", State: Done, Acceptance: []string{"of a"}}, {ID: "b", State: Failed, Acceptance: []string{"of b", "the page  loads"}}}}
+	c := step("c")
+	c.Acceptance = []string{"the page loads", "and it is blue", "and it  is blue"}
+	prop := Proposal{Steps: []ProposedStep{c}}
+	if got := Deviations(prop, p); len(got) != 1 || !strings.Contains(got[0], "of b") {
+		t.Errorf("%q", got)
+	}
+	p.Allow(prop)
+	if !slices.Equal(p.Acceptance, []string{"of a", "the page  loads", "and it is blue"}) {
+		t.Errorf("%q", p.Acceptance)
+	}
+	p.Accept(prop, time.Now())
+	if got := Deviations(prop, p); got != nil {
+		t.Errorf("%q", got)
+	}
+	if got := Deviations(prop, &Plan{}); got != nil {
+		t.Errorf("the first plan leaves nothing: %q", got)
 	}
 }

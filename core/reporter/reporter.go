@@ -1,108 +1,156 @@
-// Package reporter is the tick that turns events into messages for the person: milestones, blockers and the end, each
-// once, in a durable outbox. Which channel carries them is another matter; without one they stay in the log.
+// Package reporter is the tick that turns what happened into messages for the person: few, useful, each once, in a durable
+// outbox. It reads and decides; the poller carries the messages, and without a channel they stay where they are.
 package reporter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
 	"time"
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/notify"
 	"example.com/AutoAgentProject/core/tick"
 )
-
-// Message is one file in notify/new.
-type Message struct {
-	Version int           `json:"version"`
-	ID      string        `json:"id"`
-	At      time.Time     `json:"at"`
-	Level   journal.Level `json:"level"`
-	Mission string        `json:"mission"`
-	Text    string        `json:"text"`
-}
-
-// Cursor is notify/cursor.json: how far the events were turned into messages, and which incidents were told.
-type Cursor struct {
-	Version int             `json:"version"`
-	Offset  int64           `json:"offset"`
-	Told    map[string]bool `json:"told,omitempty"`
-}
 
 // Reporter is one tick of the reporter.
 type Reporter struct{ *tick.Tick }
 
-// Pick returns what of the events is worth a message; an incident is told once. Pure.
-func Pick(events []journal.Event, told map[string]bool) []journal.Event {
-	var out []journal.Event
-	for _, e := range events {
-		if e.Level == journal.Routine || e.Level == "" {
-			continue
-		}
-		if e.Incident != "" {
-			if told[e.Incident] {
-				continue
-			}
-			told[e.Incident] = true
-		}
-		out = append(out, e)
-	}
-	return out
-}
+const cursorName = "notify/cursor.json"
 
-// Once turns new events into messages. It works after the tombstone too: the end is always told.
+// Once turns what is new into messages. It works after the tombstone too: the end is always told.
 func (r Reporter) Once(ctx context.Context) (tick.Outcome, error) {
-	dir := filepath.Join(r.Store.Notify(), "new")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	box := notify.Outbox{Dir: r.Store.Notify()}
+	if err := box.Make(); err != nil {
 		return tick.Idle, err
 	}
-	cur := Cursor{Version: mission.Version}
-	if err := r.Store.Load("notify/cursor.json", &cur); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		// From the beginning: what was told has its message already.
-		if _, err := files.SetAside(filepath.Join(r.Store.Notify(), "cursor.json"), r.Now()); err != nil {
+	cur, covered, err := r.cursor(box)
+	if err != nil {
+		return tick.Idle, err
+	}
+	for _, row := range cur.Rows { // an earlier tick may have died before they were there
+		if err := box.Put(row); err != nil {
 			return tick.Idle, err
 		}
-		cur = Cursor{Version: mission.Version}
 	}
-	if cur.Told == nil {
-		cur.Told = map[string]bool{}
+	if err := r.Store.Expire(r.Now()); err != nil {
+		return tick.Idle, err
 	}
-	events, next, bad, err := r.Store.Journal().Read(cur.Offset)
+	events, offset, bad, err := r.Store.Journal().Read(cur.Offset)
 	if err != nil {
 		return tick.Idle, err
 	}
 	if bad > 0 {
 		r.Log.Warn("lines of events.jsonl are no events", "count", bad)
 	}
-	if next == cur.Offset {
+	facts, err := r.facts(ctx, box.Setting())
+	if err != nil {
+		return tick.Idle, err
+	}
+	facts.Covered = covered
+	next := Decide(cur, events, facts)
+	next.Version, next.Offset = mission.Version, offset
+	if covered == nil && same(cur, next) {
 		return tick.Idle, nil
 	}
-	for _, e := range Pick(events, cur.Told) {
-		// The name holds where the event stands, so that a tick that died before the cursor moved repeats nothing.
-		id := fmt.Sprintf("%012d-%s", e.Offset, e.Level)
-		b, err := json.MarshalIndent(Message{mission.Version, id, e.At, e.Level, r.Mission.ID, e.Text}, "", "  ")
-		if err != nil {
-			return tick.Idle, err
-		}
-		err = files.Publish(filepath.Join(dir, id+".json"), append(b, '\n'), 0o600)
-		if errors.Is(err, files.ErrExists) {
-			continue
-		}
-		if err != nil {
-			return tick.Idle, err
-		}
-		r.Log.Info("there is a message to the person: "+e.Text, "event", "told", "file", id)
-	}
-	cur.Offset = next
-	if err := r.Store.Save("notify/cursor.json", cur); err != nil {
+	// The decision is on disk before its messages are: whoever dies in between says nothing twice and leaves nothing out.
+	if err := r.Store.Save(cursorName, next); err != nil {
 		return tick.Idle, err
+	}
+	for _, row := range next.Rows {
+		if err := box.Put(row); err != nil {
+			return tick.Idle, err
+		}
+		r.Log.Info("there is a message to the person: "+row.Title, "event", "told", "file", row.ID)
+	}
+	if offset == cur.Offset && len(next.Rows) == 0 {
+		return tick.Idle, nil
 	}
 	r.Line(ctx, "idle", "", "", "told everything up to %s", r.Now().UTC().Format("15:04 MST"))
 	return tick.Moved, nil
+}
+
+// same says whether a decision changed nothing; rows that were made before are no change.
+func same(old, next Cursor) bool {
+	old.Rows = nil
+	if len(old.Told) == 0 {
+		old.Told = map[string]Incident{}
+	}
+	old.TellAfter = next.TellAfter
+	return len(next.Rows) == 0 && reflect.DeepEqual(old, next)
+}
+
+// cursor reads the cursor. Where it is missing or damaged everything is looked at again, and covered holds the events that
+// have a message already.
+func (r Reporter) cursor(box notify.Outbox) (Cursor, map[int64]bool, error) {
+	var cur Cursor
+	err := r.Store.Load(cursorName, &cur)
+	if err == nil {
+		return cur, nil, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		if files.Passing(err) {
+			return cur, nil, err
+		}
+		if _, err := files.SetAside(filepath.Join(r.Store.Notify(), "cursor.json"), r.Now()); err != nil {
+			return cur, nil, err
+		}
+	}
+	cur = Cursor{Version: mission.Version}
+	covered := map[int64]bool{}
+	rows, _, err := box.Pending(r.Now())
+	for _, s := range []notify.State{notify.Sent, notify.Parked} {
+		done, derr := box.Done(s, "")
+		rows, err = append(rows, done...), errors.Join(err, derr)
+	}
+	for _, row := range rows {
+		for _, e := range row.Events {
+			covered[e] = true
+		}
+		if i := strings.LastIndexByte(row.Label, '-'); i >= 0 {
+			if n, err := strconv.Atoi(row.Label[i+1:]); err == nil {
+				cur.Seq = max(cur.Seq, n)
+			}
+		}
+		if row.Level == journal.Milestone && row.At.Add(r.every()).After(cur.TellAfter) {
+			cur.TellAfter = row.At.Add(r.every())
+		}
+	}
+	return cur, covered, err
+}
+
+func (r Reporter) every() time.Duration {
+	if r.Mission.TellEvery > 0 {
+		return time.Duration(r.Mission.TellEvery)
+	}
+	return DefaultEvery
+}
+
+// facts gathers what the messages say besides the events. What cannot be read is left out of them: somebody else says
+// what is damaged.
+func (r Reporter) facts(ctx context.Context, set notify.Setting) (Facts, error) {
+	now := r.Now()
+	f := Facts{Now: now, Start: r.Mission.CreatedAt, Mission: r.Mission.ID, Every: r.every(), Setting: set}
+	var err error
+	if f.Quiet, err = notify.ParseQuiet(r.Mission.QuietHours); err != nil {
+		r.Log.Warn("quiet hours", "err", err)
+	}
+	if stop, err := r.Store.Stopped(); err != nil || stop != nil {
+		f.Stopped = true
+	}
+	if f.Pauses, err = r.Store.Pauses(now); err != nil {
+		r.Log.Warn("pauses", "err", err)
+	}
+	if f.Asked, err = r.Store.Approvals(); err != nil {
+		return f, err
+	}
+	r.standing(ctx, &f)
+	f.End = func(e journal.Event) (string, string) { return r.end(e) }
+	return f, nil
 }
