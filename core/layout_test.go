@@ -39,7 +39,7 @@ func layers() []layer {
 			[]string{"words"}, []string{"github.com/goccy/go-yaml"}},
 		{"storage", []string{"core/files", "core/store", "core/queue", "core/ledger", "core/journal", "core/proc", "core/wake", "core/login", "core/caps", "core/logline", "core/usage"},
 			[]string{"words", "storage"}, nil},
-		{"engines", []string{"core/cgroup", "core/cell", "core/claude", "core/git", "core/tick", "core/engine", "core/supervisor", "core/systemdengine", "core/view", "core/scriptmodel", "core/units", "core/preflight", "core/gateway"},
+		{"engines", []string{"core/cgroup", "core/cell", "core/claude", "core/git", "core/tick", "core/engine", "core/supervisor", "core/systemdengine", "core/view", "core/scriptmodel", "core/units", "core/preflight", "core/gateway", "core/notify", "core/telegram"},
 			[]string{"words", "storage", "engines"}, nil},
 		{"roles", []string{"core/manager", "core/specialist", "core/guard", "core/reporter"},
 			[]string{"words", "storage", "engines"}, nil}, // not each other
@@ -236,7 +236,7 @@ func TestWhoExits(t *testing.T) {
 
 // TestWhoStartsProcesses: a process is started by those who also see to its end.
 func TestWhoStartsProcesses(t *testing.T) {
-	allowed := []string{"core/cell", "core/git", "core/supervisor", "core/systemdengine/start.go", "cmd/internal/app/cmd_tick.go", "cmd/internal/app/cmd_logs.go",
+	allowed := []string{"core/cell", "core/git", "core/supervisor", "core/systemdengine/start.go", "cmd/internal/app/cmd_tick.go", "cmd/internal/app/cmd_logs.go", "core/notify/exec.go",
 		"cmd/internal/app/owners_hand.go", "cmd/internal/app/start_system.go", // root, as the owner of a root
 		"core/testkit"} // what tests start
 	used := map[string]bool{}

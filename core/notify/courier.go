@@ -162,6 +162,32 @@ func (c *Courier) Step(ctx context.Context) (moved bool, until time.Time, left i
 	return true, health.NotUntil, left, err
 }
 
+// Run sends until ctx ends, or, with leave, until that says so and nothing is left.
+func (c *Courier) Run(ctx context.Context, leave func() bool) error {
+	const pause = time.Second
+	for {
+		moved, until, left, err := c.Step(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			c.Log.Error("send", "err", err)
+		}
+		if leave != nil && left == 0 && leave() {
+			return nil
+		}
+		wait := pause
+		if moved && err == nil {
+			wait = min(max(until.Sub(c.Now()), 0), pause)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
 // pending are the open rows of all outboxes.
 func (c *Courier) pending(now time.Time) (all []placed, errs []error) {
 	boxes, err := c.Outboxes()

@@ -1,17 +1,18 @@
 package reporter
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/notify"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/tick"
 )
@@ -25,148 +26,319 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-func TestPick(t *testing.T) {
-	e := func(level journal.Level, incident, text string) journal.Event {
-		return journal.Event{Level: level, Incident: incident, Text: text}
-	}
-	told := map[string]bool{"old": true}
-	got := Pick([]journal.Event{
-		e(journal.Routine, "", "routine"), e("", "", "no level"), e(journal.Milestone, "", "m1"), e(journal.Milestone, "", "m1"),
-		e(journal.Blocker, "login", "b1"), e(journal.Blocker, "login", "b1 again"), e(journal.Milestone, "login", "the same incident"),
-		e(journal.Routine, "quiet", "routine incident"), e(journal.Blocker, "quiet", "b2"), e(journal.Blocker, "old", "told long ago"), e(journal.End, "", "end"),
-	}, told)
-	var texts []string
-	for _, e := range got {
-		texts = append(texts, e.Text)
-	}
-	if s := strings.Join(texts, "|"); s != "m1|m1|b1|b2|end" {
-		t.Error(s)
-	}
-	if len(told) != 3 || !told["login"] || !told["quiet"] {
-		t.Errorf("%v", told)
-	}
-	if got := Pick(nil, told); got != nil {
-		t.Error(got)
-	}
+// world is a mission's reporter and its clock.
+type world struct {
+	Reporter
+	t   testing.TB
+	now *time.Time
 }
 
-// begun is the reporter of a fresh mission.
-func begun(t *testing.T, root string) Reporter {
+func begun(t testing.TB, root string) *world {
 	t.Helper()
 	st := store.Root(root).Mission("my-site")
 	ok(t, st.Queue().Make("reporter"))
-	m := mission.Mission{Version: mission.Version, ID: "my-site"}
-	return Reporter{&tick.Tick{Store: st, Mission: m, Agent: mission.Agent{Name: "reporter", Role: mission.Reporter},
-		Now: func() time.Time { return noon }, Log: slog.New(slog.DiscardHandler)}}
+	now := noon
+	m := mission.Mission{Version: mission.Version, ID: "my-site", CreatedAt: noon.Add(-time.Hour)}
+	w := &world{t: t, now: &now}
+	w.Reporter = Reporter{&tick.Tick{Store: st, Mission: m, Agent: mission.Agent{Name: "reporter", Role: mission.Reporter},
+		Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}}
+	return w
 }
 
-func (r Reporter) happened(t *testing.T, level journal.Level, incident, text string) {
-	t.Helper()
-	ok(t, r.Store.Journal().Add(journal.Event{At: noon, Kind: journal.StepDone, Level: level, Incident: incident, Text: text}))
+func (w *world) box() notify.Outbox { return notify.Outbox{Dir: w.Store.Notify()} }
+
+func (w *world) happened(level journal.Level, incident, text string) {
+	w.t.Helper()
+	ok(w.t, w.Store.Journal().Add(journal.Event{At: *w.now, Kind: journal.Repaired, Level: level, Incident: incident, Text: text}))
 }
 
-// once is one tick; want is what all messages say, in order.
-func (r Reporter) once(t *testing.T, where string, out tick.Outcome, want string) {
-	t.Helper()
-	got, err := r.Once(t.Context())
-	if got != out || err != nil {
-		t.Errorf("%s: %v, %v", where, got, err)
-	}
-	r.said(t, where, want)
+func (w *world) event(e journal.Event) {
+	w.t.Helper()
+	e.At = *w.now
+	ok(w.t, w.Store.Journal().Add(e))
 }
 
-func (r Reporter) said(t *testing.T, where, want string) {
-	t.Helper()
-	dir := filepath.Join(r.Store.Notify(), "new")
-	entries, err := os.ReadDir(dir)
-	ok(t, err)
-	var texts []string
-	for _, e := range entries {
-		if e.Name()[0] == '.' {
-			continue // what a dead tick was writing
+func (w *world) stepDone(text string) {
+	w.t.Helper()
+	w.event(journal.Event{Kind: journal.StepDone, Level: journal.Milestone, Text: text})
+}
+
+func (w *world) later(d time.Duration) { *w.now = w.now.Add(d) }
+
+// tick is one tick; it returns what came into the outbox by it, title and text.
+func (w *world) tick() []string {
+	w.t.Helper()
+	before := w.rows()
+	_, err := w.Once(w.t.Context())
+	ok(w.t, err)
+	var said []string
+	for _, r := range w.rows() {
+		if !slices.ContainsFunc(before, func(b notify.Row) bool { return b.ID == r.ID }) {
+			said = append(said, strings.TrimSpace(r.Title+"\n"+r.Text))
 		}
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		ok(t, err)
-		var m Message
-		if err := json.Unmarshal(b, &m); err != nil || m.ID+".json" != e.Name() || m.Mission != "my-site" || m.Version != mission.Version || !m.At.Equal(noon) {
-			t.Errorf("%s: %s: %s", where, e.Name(), b)
-		}
-		texts = append(texts, m.Text)
 	}
-	if s := strings.Join(texts, "|"); s != want {
-		t.Errorf("%s: said %q, want %q", where, s, want)
+	return said
+}
+
+// rows are all messages in the order in which they were made.
+func (w *world) rows() []notify.Row {
+	w.t.Helper()
+	rows, bad, err := w.box().Pending(*w.now)
+	if err != nil || len(bad) > 0 {
+		w.t.Fatal(err, bad)
+	}
+	slices.SortFunc(rows, func(x, y notify.Row) int { return strings.Compare(number(x), number(y)) })
+	return rows
+}
+
+func number(r notify.Row) string {
+	return fmt.Sprintf("%09s", r.Label[strings.LastIndexByte(r.Label, '-')+1:])
+}
+
+func (w *world) says(where string, want ...string) {
+	w.t.Helper()
+	got := w.tick()
+	if len(got) != len(want) {
+		w.t.Errorf("%s: said %q, want %q", where, got, want)
+		return
+	}
+	for i := range want {
+		if !strings.Contains(got[i], want[i]) {
+			w.t.Errorf("%s: said %q, want %q", where, got[i], want[i])
+		}
 	}
 }
 
-func TestOnce(t *testing.T) {
-	r := begun(t, t.TempDir())
-	r.once(t, "nothing happened", tick.Idle, "")
-	r.happened(t, journal.Routine, "", "routine")
-	r.once(t, "nothing worth a message", tick.Moved, "")
-	r.happened(t, journal.Milestone, "", "one")
-	r.happened(t, journal.Blocker, "login", "two\nlines 😀")
-	r.once(t, "two", tick.Moved, "one|two\nlines 😀")
+// TestRoutineIsSilent: an event for the record, or of no level, is no message.
+func TestRoutineIsSilent(t *testing.T) {
+	w := begun(t, t.TempDir())
+	for range 5 {
+		w.happened(journal.Routine, "", "a tick")
+		w.happened("", "x", "a tick")
+		w.later(time.Hour)
+		w.says("routine")
+	}
+	out, err := w.Once(t.Context())
+	if out != tick.Idle || err != nil {
+		t.Error(out, err)
+	}
+}
+
+// TestMilestonesAreBundled: one message for a step and an interval, whichever comes later.
+func TestMilestonesAreBundled(t *testing.T) {
+	w := begun(t, t.TempDir())
+	w.Mission.TellEvery = mission.Duration(30 * time.Minute)
+	w.event(journal.Event{Kind: journal.PlanAccepted, Level: journal.Milestone, Text: "the plan has 3 steps"})
+	w.says("no step has ended")
+	w.later(2 * time.Hour)
+	w.says("the interval alone is not enough")
+	w.stepDone("step a is done: Make a")
+	w.says("a step", "• the plan has 3 steps\n• step a is done: Make a")
+	w.later(time.Minute)
+	w.stepDone("step b is done")
+	w.says("too soon")
+	w.stepDone("step c is done")
+	w.later(28 * time.Minute)
+	w.says("still too soon")
+	w.later(time.Minute)
+	w.says("the interval is over", "• step b is done\n• step c is done")
+	w.later(24 * time.Hour)
+	w.says("nothing new")
+}
+
+func TestManyMilestonesAreCut(t *testing.T) {
+	w := begun(t, t.TempDir())
+	for i := range 100 {
+		w.stepDone(fmt.Sprintf("step %d is done: %s", i, strings.Repeat("long ", 200)))
+	}
+	w.says("many", "and 89 more")
+	if r := w.rows()[0]; len(r.Text) > 12*400 || len(r.Events) != 100 {
+		t.Errorf("%d bytes, %d events", len(r.Text), len(r.Events))
+	}
+}
+
+// TestBlockers: at once, once for each incident, repeated by the schedule until acknowledged.
+func TestBlockers(t *testing.T) {
+	w := begun(t, t.TempDir())
+	w.happened(journal.Blocker, "ticks-1", "five ticks went wrong\nthe last: no space")
+	w.says("at once", "five ticks went wrong\nthe last: no space")
+	w.happened(journal.Blocker, "ticks-1", "five ticks went wrong")
+	w.happened(journal.Blocker, "", "without an incident")
+	w.says("the same is not told", "without an incident")
+	w.later(time.Hour - time.Second)
+	w.says("not yet")
+	w.later(time.Second)
+	w.says("after an hour", "Still: five ticks went wrong\nthe last: no space")
+	w.says("once")
+	w.later(3 * time.Hour)
+	w.says("after three more", "Still: five")
+	w.later(8 * time.Hour)
+	w.says("after eight more", "Still: five")
 	for range 3 {
-		r.once(t, "again", tick.Idle, "one|two\nlines 😀")
+		w.later(24 * time.Hour)
+		w.says("each day", "Still: five")
 	}
-	r.happened(t, journal.Blocker, "login", "told before")
-	r.happened(t, journal.End, "", "end")
-	r.once(t, "end", tick.Moved, "one|two\nlines 😀|end")
-	// It works after the tombstone too.
-	ok(t, r.Store.PrepareTombstone())
-	_, err := r.Store.Stop(mission.Stop{Cause: mission.Completed, At: noon})
-	ok(t, err)
-	r.happened(t, journal.End, "", "after it")
-	r.once(t, "after the tombstone", tick.Moved, "one|two\nlines 😀|end|after it")
+	ok(t, w.box().Set(func(s *notify.Setting) { s.AckedAt = *w.now }))
+	w.later(100 * time.Hour)
+	w.says("acknowledged")
+	w.happened(journal.Blocker, "ticks-2", "another one")
+	w.says("a new one is told", "another one")
+	w.later(time.Hour)
+	w.says("and repeated", "Still: another one")
 }
 
-// TestDiedBeforeTheCursor: the messages are there, the cursor is not, and meanwhile more has happened.
-func TestDiedBeforeTheCursor(t *testing.T) {
-	r := begun(t, t.TempDir())
-	cursor := filepath.Join(r.Store.Notify(), "cursor.json")
-	want := ""
-	for n := range 4 {
-		before, err := os.ReadFile(cursor)
-		if n > 0 {
-			ok(t, err)
-		}
-		r.happened(t, journal.Blocker, fmt.Sprint("incident-", n/2), fmt.Sprint("b", n))
-		r.happened(t, journal.Milestone, "", fmt.Sprint("m", n))
-		if n%2 == 0 {
-			want += fmt.Sprintf("|b%d", n)
-		}
-		want += fmt.Sprintf("|m%d", n)
-		want = strings.TrimPrefix(want, "|")
-		r.once(t, fmt.Sprint("tick ", n), tick.Moved, want)
-		if n == 0 {
+// TestWhatPassedIsNotRepeated: a pause that was lifted, a threshold of the budget.
+func TestWhatPassedIsNotRepeated(t *testing.T) {
+	w := begun(t, t.TempDir())
+	_, err := w.Store.Pause(t.Context(), mission.Pause{Cause: "login"}, *w.now)
+	ok(t, err)
+	w.event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "login-1", Text: "the login was refused"})
+	w.event(journal.Event{Kind: journal.BudgetCrossed, Level: journal.Blocker, Incident: "budget-80", Text: "80% of the budget is used"})
+	w.says("both", "the login", "80%")
+	w.later(time.Hour)
+	w.says("the login only", "Still: the login")
+	ok(t, w.Store.Unpause(t.Context(), "login", *w.now))
+	w.later(100 * time.Hour)
+	w.says("nothing any more")
+	_, err = w.Store.Pause(t.Context(), mission.Pause{Cause: "login"}, *w.now)
+	ok(t, err)
+	w.event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: "login-2", Text: "the login was refused again"})
+	w.says("the next time", "refused again")
+	w.event(journal.Event{Kind: journal.BudgetCrossed, Level: journal.Blocker, Incident: "budget-80", Text: "80% of the budget is used"})
+	w.says("a threshold is told once")
+}
+
+// TestRestart is case n01: a condition that stands is told once, whoever starts anew; one that came meanwhile is told.
+func TestRestart(t *testing.T) {
+	w := begun(t, t.TempDir())
+	w.happened(journal.Blocker, "ci-red", "ci-red on")
+	w.says("on", "ci-red on")
+	w.happened(journal.Blocker, "ci-red", "ci-red on")
+	w.says("restarted")
+	w.happened(journal.Blocker, "disk", "disk on") // while nobody ticks
+	w.happened(journal.Blocker, "ci-red", "ci-red on")
+	w.says("started", "disk on")
+	// A change is told: over, and on again.
+	w.event(journal.Event{Kind: journal.Repaired, Level: journal.Milestone, Incident: "ci-red", Over: true, Text: "ci-red off"})
+	w.happened(journal.Blocker, "ci-red", "ci-red on again")
+	w.says("again", "ci-red on again")
+}
+
+func TestQuietHours(t *testing.T) {
+	w := begun(t, t.TempDir())
+	w.Mission.QuietHours = "22:00-07:00 Europe/Berlin"
+	*w.now = time.Date(2026, 7, 1, 20, 30, 0, 0, time.UTC) // 22:30 there
+	w.happened(journal.Blocker, "b", "blocked")
+	w.stepDone("one")
+	w.says("the blocker passes", "blocked")
+	for range 3 {
+		w.later(2 * time.Hour) // until 04:30 there
+		w.stepDone("more")
+		w.says("at night, no repetition either")
+	}
+	w.later(2*time.Hour + 29*time.Minute)
+	w.says("a minute before seven")
+	w.later(time.Minute)
+	w.says("in the morning", "Still: blocked", "• one\n• more\n• more\n• more")
+}
+
+func TestMute(t *testing.T) {
+	w := begun(t, t.TempDir())
+	ok(t, w.box().Set(func(s *notify.Setting) { s.Muted = true }))
+	w.stepDone("one")
+	w.happened(journal.Blocker, "b", "blocked")
+	w.says("blockers pass", "blocked")
+	w.later(24 * time.Hour)
+	w.stepDone("two")
+	w.says("muted")
+	ok(t, w.box().Set(func(s *notify.Setting) { s.Muted = false }))
+	w.says("together", "Still: blocked", "• one\n• two")
+	ok(t, w.box().Set(func(s *notify.Setting) { s.Muted = true }))
+	w.stop(mission.Aborted, "enough")
+	w.says("the end passes", "Mission my-site aborted\nenough")
+}
+
+func (w *world) stop(c mission.Cause, reason string) {
+	w.t.Helper()
+	ok(w.t, w.Store.PrepareTombstone())
+	_, err := w.Store.Stop(mission.Stop{Cause: c, Reason: reason, At: *w.now})
+	ok(w.t, err)
+	w.event(journal.Event{Kind: journal.MissionStopped, Level: journal.End, Text: "mission my-site " + c.Phase()})
+}
+
+// TestTheEndIsAlwaysTold: with what waited, after the tombstone, and nothing is repeated afterwards.
+func TestTheEndIsAlwaysTold(t *testing.T) {
+	w := begun(t, t.TempDir())
+	w.happened(journal.Blocker, "b", "blocked")
+	w.says("blocked", "blocked")
+	w.stepDone("the last step")
+	w.stop(mission.Completed, "all steps are done")
+	w.says("the end", "Since the last message:\n• the last step")
+	w.later(100 * time.Hour)
+	w.says("nothing after it")
+	if n := len(w.rows()); n != 2 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// TestApproval: the message goes by the request itself, has the buttons of exactly that request, and is repeated until
+// it is answered.
+func TestApproval(t *testing.T) {
+	w := begun(t, t.TempDir())
+	asked, _, err := w.Store.Ask(t.Context(), mission.Approval{Kind: mission.Deviation, Title: "the plan wants to leave the goal", Text: "It drops the footer.", Subject: "s", By: "manager"}, *w.now)
+	ok(t, err)
+	w.says("asked", "May it? the plan wants to leave the goal\nIt drops the footer.")
+	r := w.rows()[0]
+	if r.Approval != 1 || !slices.Equal(r.Buttons, notify.ApprovalButtons("my-site", asked.Approval)) || r.Label != "my-site a-1" {
+		t.Errorf("%+v", r)
+	}
+	w.later(time.Hour)
+	w.says("again", "Still: May it?")
+	if r := w.rows()[1]; len(r.Buttons) != 2 || r.Approval != 1 {
+		t.Errorf("%+v", r)
+	}
+	_, _, err = w.Store.Decide(1, mission.Decision{Verdict: mission.Rejected, Key: "k"}, *w.now)
+	ok(t, err)
+	w.later(20 * time.Hour)
+	w.says("answered")
+	_, _, err = w.Store.Ask(t.Context(), mission.Approval{Kind: mission.Deviation, Title: "t", Subject: "s2", By: "manager"}, *w.now)
+	ok(t, err)
+	w.says("another", "May it?")
+	w.later(mission.ApprovalWait + time.Hour)
+	w.says("nobody answered")
+	if a, err := w.Store.Approval(2); err != nil || a.Decision == nil || a.Decision.Verdict != mission.Expired {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// TestDamagedCursor: it is kept, everything is looked at again, and nothing is told twice or left out.
+func TestDamagedCursor(t *testing.T) {
+	for _, damage := range []string{"", "{", "\x00\x00\x00\x00", `{"version":2,"offset":5}`, "gone"} {
+		w := begun(t, t.TempDir())
+		w.happened(journal.Blocker, "one", "one")
+		w.says("one", "one")
+		w.stepDone("two")
+		w.says("two", "• two")
+		w.stepDone("three") // waits for its interval
+		w.says("three waits")
+		cursor := filepath.Join(w.Store.Notify(), "cursor.json")
+		if damage == "gone" {
 			ok(t, os.Remove(cursor))
 		} else {
-			ok(t, os.WriteFile(cursor, before, 0o600))
+			ok(t, os.WriteFile(cursor, []byte(damage), 0o600))
 		}
-		if n == 2 { // one message got lost with its tick too
-			entries, _ := os.ReadDir(filepath.Join(r.Store.Notify(), "new"))
-			ok(t, os.Remove(filepath.Join(r.Store.Notify(), "new", entries[len(entries)-1].Name())))
+		w.happened(journal.Blocker, "one", "one once more")
+		w.happened(journal.Blocker, "four", "four")
+		w.says(fmt.Sprintf("%q", damage), "four")
+		w.later(time.Hour / 2)
+		w.says(fmt.Sprintf("%q, later", damage), "• three")
+		if rows := w.rows(); rows[2].Label != "my-site b-3" {
+			t.Errorf("%q: the numbers begin anew: %s", damage, rows[2].Label)
 		}
-		r.happened(t, journal.Milestone, "", fmt.Sprint("late", n))
-		want += fmt.Sprintf("|late%d", n)
-		r.once(t, fmt.Sprint("after the death of tick ", n), tick.Moved, want)
-	}
-}
-
-// TestDamagedCursor: it is kept, everything is looked at again, and nothing is told again.
-func TestDamagedCursor(t *testing.T) {
-	for _, damage := range []string{"", "{", "\x00\x00\x00\x00", `{"version":2,"offset":5}`} {
-		r := begun(t, t.TempDir())
-		for _, text := range []string{"one", "two", "three"} {
-			r.happened(t, journal.Blocker, text, text)
-			r.once(t, "before", tick.Moved, map[string]string{"one": "one", "two": "one|two", "three": "one|two|three"}[text])
-		}
-		cursor := filepath.Join(r.Store.Notify(), "cursor.json")
-		ok(t, os.WriteFile(cursor, []byte(damage), 0o600))
-		r.happened(t, journal.Blocker, "two", "two once more")
-		r.happened(t, journal.End, "", "end")
-		r.once(t, fmt.Sprintf("%q", damage), tick.Moved, "one|two|three|end")
 		kept, _ := filepath.Glob(cursor + ".bad-*")
+		if damage == "gone" {
+			continue
+		}
 		if len(kept) != 1 {
 			t.Errorf("%q: kept %q", damage, kept)
 		} else if b, err := os.ReadFile(kept[0]); err != nil || string(b) != damage {
@@ -177,17 +349,28 @@ func TestDamagedCursor(t *testing.T) {
 
 // TestHalfAnEvent is told when it is whole; a broken line costs only itself.
 func TestHalfAnEvent(t *testing.T) {
-	r := begun(t, t.TempDir())
-	r.happened(t, journal.Milestone, "", "one")
-	r.once(t, "one", tick.Moved, "one")
-	f, err := os.OpenFile(r.Store.Journal().Path, os.O_APPEND|os.O_WRONLY, 0)
+	w := begun(t, t.TempDir())
+	w.happened(journal.Blocker, "", "one")
+	w.says("one", "one")
+	f, err := os.OpenFile(w.Store.Journal().Path, os.O_APPEND|os.O_WRONLY, 0)
 	ok(t, err)
 	defer f.Close()
 	_, err = f.WriteString(`{"version":1,"at":"2026-03-01T12:00:00Z","kind":"x","level":"blocker","text":"tw`)
 	ok(t, err)
-	r.once(t, "half", tick.Idle, "one")
+	w.says("half")
 	_, err = f.WriteString("o\"}\ngarbage\n")
 	ok(t, err)
-	r.happened(t, journal.Milestone, "", "three")
-	r.once(t, "whole", tick.Moved, "one|two|three")
+	w.happened(journal.Blocker, "", "three")
+	w.says("whole", "two", "three")
+}
+
+// TestWordsAreClean: what an agent wrote cannot bring control characters, and a blocker is no dump.
+func TestWordsAreClean(t *testing.T) {
+	w := begun(t, t.TempDir())
+	w.happened(journal.Blocker, "", "a\x1b[31mred\x1b[0m\x00 \u202eabc \xff 😀\n"+strings.Repeat("log line\n", 10_000))
+	w.tick()
+	r := w.rows()[0]
+	if strings.ContainsAny(r.Title+r.Text, "\x1b\x00\u202e") || !strings.Contains(r.Title, "ared abc \ufffd 😀") || len(r.Text) > 1400 {
+		t.Errorf("%q, %d bytes", r.Title, len(r.Text))
+	}
 }

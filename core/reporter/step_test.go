@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	}
 	st := store.Root(root).Mission("my-site")
 	r := Reporter{&tick.Tick{Store: st, Mission: mission.Mission{Version: mission.Version, ID: "my-site"}, Agent: mission.Agent{Name: "reporter"},
-		Now: func() time.Time { return noon }, Log: slog.New(slog.DiscardHandler)}}
+		Now: func() time.Time { return noon.Add(time.Hour) }, Log: slog.New(slog.DiscardHandler)}}
 	if _, err := r.Once(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -38,24 +39,39 @@ func TestKilledAtEachStep(t *testing.T) {
 	n := 1
 	for ; ; n++ {
 		root := t.TempDir()
-		r := begun(t, root)
-		r.happened(t, journal.Milestone, "", "zero")
-		r.once(t, "before", tick.Moved, "zero")
+		w := begun(t, root)
+		w.stepDone("m0")
+		w.tick()
+		w.stepDone("m1")
+		w.tick()
 		for i := range 3 {
-			r.happened(t, journal.Blocker, fmt.Sprint(i), fmt.Sprint("b", i))
+			w.happened(journal.Blocker, fmt.Sprint(i), fmt.Sprint("b", i))
 		}
+		_, _, err := w.Store.Ask(t.Context(), mission.Approval{Kind: mission.Deviation, Title: "q", Subject: "s", By: "manager"}, noon)
+		ok(t, err)
 		c := exec.CommandContext(t.Context(), os.Args[0])
 		c.Env = append(os.Environ(), childRoot+"="+root, fmt.Sprintf("AUTOAGENT_TESTONLY_KILL=%d", n))
 		if c.Run() == nil {
 			break
 		}
-		r.happened(t, journal.End, "", "end")
-		if _, err := r.Once(t.Context()); err != nil {
-			t.Error(err)
+		w.later(time.Hour)
+		w.stop(mission.Completed, "done")
+		w.tick()
+		var all []string
+		for _, r := range w.rows() {
+			all = append(all, r.Title+"\n"+r.Text)
 		}
-		r.said(t, fmt.Sprintf("killed at step %d", n), "zero|b0|b1|b2|end")
+		text := strings.Join(all, "\n")
+		for _, want := range []string{"• m0", "• m1", "b0\n", "b1\n", "b2\n", "Mission my-site completed"} {
+			if strings.Count(text, want) != 1 {
+				t.Errorf("killed at step %d: %q is told %d times:\n%s", n, want, strings.Count(text, want), text)
+			}
+		}
+		if len(w.rows()) > 8 {
+			t.Errorf("killed at step %d: %d messages", n, len(w.rows()))
+		}
 	}
-	if n < 12 {
+	if n < 15 {
 		t.Errorf("a tick has %d steps only", n-1)
 	}
 }

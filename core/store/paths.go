@@ -23,6 +23,9 @@ type Root string
 // Home is where the missions' data lie; no cell sees it.
 func (r Root) Home() string { return filepath.Join(string(r), "data", "autoagent") }
 
+// Host is where things lie that belong to no mission, such as the state of a bot's poller; no cell sees it.
+func (r Root) Host() string { return filepath.Join(string(r), "data", "host") }
+
 // Missions is where the missions' work lies.
 func (r Root) Missions() string { return filepath.Join(string(r), "autoagent-missions") }
 

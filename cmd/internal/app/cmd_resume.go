@@ -21,9 +21,10 @@ import (
 func (c *cli) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume <id>",
-		Short: "Go on with a mission that halted",
-		Long: "Go on with a mission that halted because its money or its time was used up, after budget add or hours add; or\n" +
-			"because a file of it was damaged, when a good copy is in its place. Nothing else brings a halted mission back.",
+		Short: "Go on with a mission that was paused or halted",
+		Long: "Go on with a mission that was paused; or one that halted because its money or its time was used up,\n" +
+			"after budget add or hours add; or because a file of it was damaged, when a good copy is in its place. Nothing else\n" +
+			"brings a halted mission back.",
 		Example:           "  AutoAgentProject budget add my-site 2usd && AutoAgentProject resume my-site",
 		Args:              exactly(1, "the mission's id"),
 		ValidArgsFunction: c.completeID,
@@ -31,6 +32,11 @@ func (c *cli) resumeCommand() *cobra.Command {
 			root, st, m, err := c.mission(args[0])
 			if err != nil {
 				return err
+			}
+			if stop, err := st.Stopped(); err == nil && stop == nil { // it did not halt: a person's pause is lifted
+				if said, was, err := unpauseMission(cmd.Context(), st, m); was || err != nil {
+					return c.done(m.ID, said, err)
+				}
 			}
 			return c.resume(cmd.Context(), root, st, m)
 		},

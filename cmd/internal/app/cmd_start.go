@@ -43,6 +43,7 @@ type startOptions struct {
 	runAs       string
 	model       string
 	gateway     string
+	quietHours  string
 	dryRun      bool
 	wait        bool   // the demo's: to the end, also if systemd ticks it
 	fallback    string // why it is the embedded engine although nobody asked for it
@@ -98,6 +99,7 @@ func (c *cli) startCommand() *cobra.Command {
 	f.StringVar(&o.runAs, "run-as", "", "as root: the `user` that the mission runs as")
 	f.StringVar(&o.model, "model", "", "exact `id` of the model (default "+defaultModel+")")
 	f.StringVar(&o.gateway, "gateway", "on", "`on`: each run reaches the model through a gateway of ours that holds the login and bounds the spend; off: directly")
+	f.StringVar(&o.quietHours, "quiet-hours", "", "`hours` in which only blockers, questions and the end are told: 22:00-07:00 Europe/Berlin")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, show what would be fixed, make nothing")
 	return cmd
 }
@@ -284,7 +286,7 @@ func (c *cli) describe(d *draft) {
 	if m.Verify != "" {
 		row("verify", "%s", m.Verify)
 	}
-	row("told", "no channel is set: messages stay in notify/ and the log")
+	row("told", "%s", c.channelSentence())
 	at := c.rootHint(d.root)
 	row("watch", "AutoAgentProject status %s%s · AutoAgentProject logs %s%s -f", m.ID, at, m.ID, at)
 	if m.Engine == systemdengine.Name {
@@ -322,7 +324,9 @@ func (c *cli) tickToTheEnd(ctx context.Context, root store.Root, m mission.Missi
 	signal.Notify(caught, syscall.SIGPIPE, syscall.SIGTSTP)
 	defer signal.Stop(caught)
 	p := c.watchProgress(st, m)
+	told := c.carryAlong(ctx, root)
 	stop, err := c.newSupervisor(root, slog.New(slog.NewTextHandler(io.Discard, nil))).Start(ctx, m.ID)
+	told()
 	p.stop()
 	if err != nil {
 		return err

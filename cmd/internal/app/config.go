@@ -36,6 +36,16 @@ type config struct {
 	MinRun        string `yaml:"min_run"`        // least that a run is started with
 	Upstream      string `yaml:"upstream"`       // address of a gateway of your own that answers for the model
 	VerifyMinutes int    `yaml:"verify_minutes"` // wall clock of a verify command
+
+	Channel           string `yaml:"channel"`             // telegram, exec, webhook, none: who carries messages
+	TelegramChat      int64  `yaml:"telegram_chat"`       // id of the chat that messages go to
+	TelegramUser      int64  `yaml:"telegram_user"`       // id of the one person that the bot listens to
+	TelegramTokenFile string `yaml:"telegram_token_file"` // file with the bot's token
+	TelegramEndpoint  string `yaml:"telegram_endpoint"`   // address of a Bot API server of your own
+	NotifyExec        string `yaml:"notify_exec"`         // program that gets each message
+	NotifyWebhook     string `yaml:"notify_webhook"`      // address that each message is posted to
+	QuietHours        string `yaml:"quiet_hours"`         // default of --quiet-hours
+	TellEvery         string `yaml:"tell_every"`          // milestones are told no more often
 }
 
 const (
@@ -113,7 +123,7 @@ func (c config) wrong() string {
 	case c.VerifyMinutes < 0 || c.VerifyMinutes > maxVerifyMinutes:
 		return fmt.Sprintf("verify_minutes %d is not from 1 to %d", c.VerifyMinutes, maxVerifyMinutes)
 	}
-	return ""
+	return c.wrongChannel()
 }
 
 func badAmount(s string) bool {

@@ -78,6 +78,9 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 		return nil, err
 	}
 	m.VerifyLimit = mission.Duration(time.Duration(cfg.VerifyMinutes) * time.Minute)
+	if err := fixTelling(m, o, cfg); err != nil {
+		return nil, err
+	}
 	budget, daily, err := parseBudget(first(o.budget, cfg.Budget, "10%"), first(o.daily, cfg.Daily))
 	if err != nil {
 		return nil, err

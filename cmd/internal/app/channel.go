@@ -1,0 +1,292 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/notify"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/telegram"
+	"example.com/AutoAgentProject/core/usererr"
+)
+
+// The channels that carry messages to the person.
+const (
+	byTelegram = "telegram"
+	byExec     = "exec"
+	byWebhook  = "webhook"
+	byNobody   = "none"
+)
+
+// channels are what channel of the configuration can be.
+func channels() []string { return []string{byTelegram, byExec, byWebhook, byNobody} }
+
+// carrier is who carries messages: channel of the configuration, else the one that is configured.
+func (c config) carrier() string {
+	switch {
+	case c.Channel != "":
+		return c.Channel
+	case c.TelegramChat != 0:
+		return byTelegram
+	case c.NotifyExec != "":
+		return byExec
+	case c.NotifyWebhook != "":
+		return byWebhook
+	}
+	return byNobody
+}
+
+// wrongChannel says what of the channels' configuration cannot be used.
+func (c config) wrongChannel() string {
+	set := 0
+	for _, is := range []bool{c.TelegramChat != 0, c.NotifyExec != "", c.NotifyWebhook != ""} {
+		if is {
+			set++
+		}
+	}
+	if c.NotifyWebhook != "" && !webhookAddress(c.NotifyWebhook) {
+		return "notify_webhook is neither https nor on this machine"
+	}
+	if _, err := upstream(c.TelegramEndpoint); err != nil {
+		return "telegram_endpoint is neither https nor on this machine"
+	}
+	if _, err := notify.ParseQuiet(c.QuietHours); err != nil {
+		return err.Error()
+	}
+	if _, err := c.tellEvery(); err != nil {
+		return err.Error()
+	}
+	switch by := c.carrier(); {
+	case c.Channel == "" && set > 1:
+		return "more than one channel is configured: name one in channel"
+	case c.TelegramTokenFile != "" && !filepath.IsAbs(c.TelegramTokenFile):
+		return fmt.Sprintf("telegram_token_file %q is no absolute path", c.TelegramTokenFile)
+	case c.NotifyExec != "" && !filepath.IsAbs(c.NotifyExec):
+		return fmt.Sprintf("notify_exec %q is no absolute path", c.NotifyExec)
+	case by == byTelegram && (c.TelegramChat == 0 || c.TelegramUser <= 0):
+		return "Telegram needs telegram_chat and telegram_user"
+	case by == byExec && c.NotifyExec == "":
+		return "the channel exec needs notify_exec"
+	case by == byWebhook && c.NotifyWebhook == "":
+		return "the channel webhook needs notify_webhook"
+	case by != byTelegram && by != byExec && by != byWebhook && by != byNobody:
+		return fmt.Sprintf("there is no channel %q", by)
+	}
+	return ""
+}
+
+// webhookAddress says whether messages may be posted there: https, or this machine.
+func webhookAddress(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && (ip.IsLoopback() || u.Hostname() == "localhost")
+}
+
+// tellEvery is how often milestones are told at most; 0 is the default.
+func (c config) tellEvery() (time.Duration, error) {
+	if c.TellEvery == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(c.TellEvery)
+	if err != nil || d < time.Second || d > 7*24*time.Hour {
+		return 0, usererr.New(usererr.Usage, "write for example 15m", "tell_every %q is no time from 1s to 168h", c.TellEvery)
+	}
+	return d, nil
+}
+
+// tokenFile is where the bot's token lies: $CREDENTIALS_DIRECTORY of systemd, the configuration, beside the configuration.
+func (c *cli) tokenFile(cfg config) (string, error) {
+	if d := c.env.Getenv("CREDENTIALS_DIRECTORY"); filepath.IsAbs(d) {
+		if path := filepath.Join(d, "telegram"); exists(path) {
+			return path, nil
+		}
+	}
+	if cfg.TelegramTokenFile != "" {
+		return cfg.TelegramTokenFile, nil
+	}
+	dir, err := c.configDir()
+	return filepath.Join(dir, "telegram-token"), err
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// channelSentence says in a line how the person is told.
+func (c *cli) channelSentence() string {
+	cfg, err := c.config()
+	if err != nil {
+		return "no channel: the configuration cannot be read"
+	}
+	switch cfg.carrier() {
+	case byTelegram:
+		return "by Telegram"
+	case byExec:
+		return "by " + cfg.NotifyExec
+	case byWebhook:
+		return "by " + notify.Webhook{URL: cfg.NotifyWebhook}.Name()
+	}
+	return "no channel is set: messages stay in notify/ and the log"
+}
+
+// poller is what carries the messages of a root and, with Telegram, brings back what the person says.
+type poller struct {
+	hash string // names the bot or the channel for the lock
+	dir  string // its files
+	run  func(ctx context.Context, leave func() bool) error
+}
+
+// poller wires the configured channel. Without one it is an error.
+func (c *cli) poller(root store.Root, cfg config, log *slog.Logger) (*poller, error) {
+	host := root.Host()
+	switch cfg.carrier() {
+	case byTelegram:
+		path, err := c.tokenFile(cfg)
+		if err != nil {
+			return nil, err
+		}
+		token, err := telegram.ReadToken(path)
+		if err != nil {
+			return nil, err
+		}
+		client, err := telegram.New(token, cfg.TelegramEndpoint)
+		if err != nil {
+			return nil, err
+		}
+		p := &telegram.Poller{Client: client, Who: telegram.Who{User: cfg.TelegramUser, Chat: cfg.TelegramChat}, Root: root,
+			Dir: telegram.Folder(host, token), Bot: telegram.Hash(token), Hands: hands{c, root}, Now: time.Now, Log: log}
+		return &poller{telegram.Hash(token), p.Dir, p.Run}, nil
+	case byExec, byWebhook:
+		var ch notify.Channel = notify.Exec{Program: cfg.NotifyExec, Env: tickEnvironment(c.env.Getenv)}
+		if cfg.carrier() == byWebhook {
+			ch = notify.Webhook{URL: cfg.NotifyWebhook}
+		}
+		name := cfg.carrier() + "-" + telegram.Hash(cfg.NotifyExec+cfg.NotifyWebhook)
+		courier := &notify.Courier{Channel: ch, Outboxes: func() ([]notify.Outbox, error) { return telegram.Outboxes(root) },
+			Dir: filepath.Join(host, name), Now: time.Now, Log: log}
+		// One that only sends is one for each root.
+		return &poller{telegram.Hash(name + string(root)), courier.Dir, courier.Run}, nil
+	}
+	return nil, usererr.New(usererr.Usage, "see docs/reporter.md", "no channel is configured, so there is nothing to carry")
+}
+
+// lock takes the one lock of the channel on this host.
+func (p *poller) lock() (unlock func(), err error) {
+	return telegram.Lock(telegram.LockFolder(), p.hash)
+}
+
+// nothingLive says whether no mission of the root is live.
+func nothingLive(root store.Root) func() bool {
+	return func() bool {
+		ids, err := root.IDs()
+		if err != nil {
+			return false
+		}
+		for _, id := range ids {
+			st := root.Mission(id)
+			if stop, err := st.Stopped(); err != nil || stop == nil || !ended(st, *stop) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// ended says whether the last message of a mission that stopped was made.
+func ended(st *store.Store, stop mission.Stop) bool {
+	told, err := endTold(st, stop)
+	return err != nil || told // what cannot be read is waited for by nobody
+}
+
+// lastWords is how long the process that finished a mission tries to bring its last message out.
+const lastWords = 10 * time.Second
+
+// carryAlong carries messages while a mission is ticked in this process, unless another poller does. What it returns ends
+// that when the last message is out, or after lastWords; what is left stays in the outbox for whoever comes next.
+func (c *cli) carryAlong(ctx context.Context, root store.Root) (end func()) {
+	cfg, err := c.config()
+	if err != nil || cfg.carrier() == byNobody {
+		return func() {}
+	}
+	p, err := c.poller(root, cfg, discard())
+	if err != nil {
+		c.progress("messages stay in notify/: %v", err)
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	last := make(chan struct{})
+	var done sync.WaitGroup
+	carry := func(leave func() bool) {
+		if unlock, err := p.lock(); err == nil {
+			_ = p.run(ctx, leave)
+			unlock()
+		}
+	}
+	over := func() bool {
+		select {
+		case <-last:
+			return true
+		default:
+			return false
+		}
+	}
+	done.Go(func() {
+		if cfg.carrier() == byExec { // the supervisor takes every child of this process for one of the mission's
+			select {
+			case <-last:
+				carry(over)
+			case <-ctx.Done():
+			}
+			return
+		}
+		for {
+			carry(over)
+			select {
+			case <-ctx.Done():
+				return
+			case <-last:
+				return
+			case <-time.After(5 * time.Second): // another poller has it; it may go away
+			}
+		}
+	})
+	return func() {
+		close(last)
+		stop := time.AfterFunc(lastWords, cancel)
+		done.Wait()
+		stop.Stop()
+		cancel()
+	}
+}
+
+// pollerTaken is the error for a second poller of a channel.
+func pollerTaken(err error) error {
+	if errors.Is(err, telegram.ErrTaken) {
+		return usererr.New(usererr.Conflict, "one poller serves all missions of a root; a second root needs a bot of its own", "another poller on this host has this channel")
+	}
+	return err
+}
+
+// fixTelling fixes when the person is told.
+func fixTelling(m *mission.Mission, o startOptions, cfg config) error {
+	m.QuietHours = first(o.quietHours, cfg.QuietHours)
+	if _, err := notify.ParseQuiet(m.QuietHours); err != nil {
+		return err
+	}
+	every, err := cfg.tellEvery()
+	m.TellEvery = mission.Duration(every)
+	return err
+}

@@ -1,0 +1,155 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/notify"
+	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/usererr"
+	"example.com/AutoAgentProject/core/wake"
+)
+
+// This file holds what a person can say to a mission, the same for the terminal and for the bot. Each function does one
+// thing, may be called again with the same key without doing it twice, and returns what to tell the person.
+
+// terminal is who decides at the terminal.
+const terminal = "at the terminal"
+
+// live refuses what makes no sense for a mission that ended.
+func live(st *store.Store) error {
+	stop, err := st.Stopped()
+	if err == nil && stop != nil {
+		err = usererr.New(usererr.Conflict, "AutoAgentProject status "+st.ID()+" shows its end", "mission %s is %s", st.ID(), stop.Cause.Phase())
+	}
+	return err
+}
+
+// note writes an event of the person's; it is a record and holds nothing up.
+func note(st *store.Store, kind, format string, args ...any) {
+	_ = st.Journal().Add(journal.Event{At: time.Now(), Kind: kind, Agent: "person", Text: fmt.Sprintf(format, args...)})
+}
+
+// decide answers an approval. The first answer counts; a later one is told what it was.
+func decide(st *store.Store, n int, v mission.Verdict, text, by, key string) (store.Asked, string, error) {
+	if err := owned(st.Dir()); err != nil {
+		return store.Asked{}, "", err
+	}
+	asked, err := st.Approval(n)
+	if err != nil {
+		return asked, "", err
+	}
+	if asked.Decision == nil {
+		if err := live(st); err != nil {
+			return asked, "", err
+		}
+	}
+	asked, mine, err := st.Decide(n, mission.Decision{Verdict: v, Note: cutRunes(clean(text), maxReason*4), By: by, Key: key}, time.Now())
+	if err != nil {
+		return asked, "", err
+	}
+	if !mine {
+		return asked, fmt.Sprintf("approval %d of %s was decided before: %s", n, st.ID(), asked.Decision.Said()), nil
+	}
+	note(st, journal.ApprovalDecided, "approval %d (%s) is %s", n, asked.Title, asked.Decision.Said())
+	_ = wake.Send(st.Socket(asked.By)) // the timer is the backstop
+	_ = wake.Send(st.Socket("manager"))
+	return asked, fmt.Sprintf("approval %d of %s is %s", n, st.ID(), asked.Decision.Said()), nil
+}
+
+// tell keeps a note for the manager.
+func tell(st *store.Store, text, by, key string) (string, error) {
+	if err := owned(st.Dir()); err != nil {
+		return "", err
+	}
+	if err := live(st); err != nil {
+		return "", err
+	}
+	fresh, err := st.AddNote(store.Note{Key: key, At: time.Now(), By: by, Text: clean(text)})
+	if err != nil {
+		return "", err
+	}
+	if fresh {
+		note(st, journal.PersonTold, "the manager got a note: %s", cutRunes(strings.Join(strings.Fields(clean(text)), " "), 200))
+	}
+	return fmt.Sprintf("the manager of %s has your note and reads it when it plans next", st.ID()), nil
+}
+
+// setMuted mutes a mission or lifts that.
+func setMuted(st *store.Store, muted bool) (string, error) {
+	if err := owned(st.Dir()); err != nil {
+		return "", err
+	}
+	if err := (notify.Outbox{Dir: st.Notify()}).Set(func(s *notify.Setting) { s.Muted = muted }); err != nil {
+		return "", err
+	}
+	_ = wake.Send(st.Socket("reporter"))
+	if muted {
+		return fmt.Sprintf("%s is muted: blockers, questions and the end are told all the same", st.ID()), nil
+	}
+	return fmt.Sprintf("%s is not muted any more", st.ID()), nil
+}
+
+// acknowledge ends the repetition of the blockers told so far.
+func acknowledge(st *store.Store) (string, error) {
+	if err := owned(st.Dir()); err != nil {
+		return "", err
+	}
+	if err := (notify.Outbox{Dir: st.Notify()}).Set(func(s *notify.Setting) { s.AckedAt = time.Now().UTC() }); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("the blockers of %s told so far are not repeated", st.ID()), nil
+}
+
+// humanPause is the cause of a pause that a person set.
+const humanPause = "human"
+
+// pauseMission lets a mission start nothing new.
+func pauseMission(ctx context.Context, st *store.Store, by string) (string, error) {
+	if err := owned(st.Dir()); err != nil {
+		return "", err
+	}
+	if err := live(st); err != nil {
+		return "", err
+	}
+	fresh, err := st.Pause(ctx, mission.Pause{Cause: humanPause, Reason: "paused by a person " + by}, time.Now())
+	if err != nil {
+		return "", err
+	}
+	if fresh {
+		note(st, journal.Paused, "paused by a person %s", by)
+	}
+	return fmt.Sprintf("%s is paused: what runs ends its run, nothing new begins", st.ID()), nil
+}
+
+// unpauseMission lifts a person's pause, and only that. was is false if there was none.
+func unpauseMission(ctx context.Context, st *store.Store, m mission.Mission) (text string, was bool, err error) {
+	if err := owned(st.Dir()); err != nil {
+		return "", false, err
+	}
+	pauses, err := st.Pauses(time.Now())
+	if err != nil {
+		return "", false, err
+	}
+	mine := func(p mission.Pause) bool { return p.Cause == humanPause }
+	if !slices.ContainsFunc(pauses, mine) {
+		return "", false, nil
+	}
+	if err := st.Unpause(ctx, humanPause, time.Now()); err != nil {
+		return "", true, err
+	}
+	note(st, journal.Unpaused, "a person lifted the pause")
+	for _, a := range m.Roster {
+		_ = wake.Send(st.Socket(a.Name))
+	}
+	text = st.ID() + " goes on"
+	if left := slices.DeleteFunc(pauses, mine); len(left) > 0 {
+		text = fmt.Sprintf("%s is still paused: %s", st.ID(), left[0].Reason)
+	}
+	return text, true, nil
+}
