@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"example.com/AutoAgentProject/core/files"
@@ -20,11 +22,12 @@ type Receipt struct {
 }
 
 // Channel carries messages to the person. Send carries the message, or the next piece of it from m.Done on, by one
-// delivery that cannot be half done. Its error is one of *Refused, *Uncertain, or anything else: then the message as it
+// delivery that cannot be half done. It calls before each time when the other side can be reached and nothing has left
+// yet; if that fails, nothing leaves. Its error is one of *Refused, *Uncertain, or anything else: then the message as it
 // is can never be sent. No error holds a secret.
 type Channel interface {
 	Name() string
-	Send(ctx context.Context, m Message) (Receipt, error)
+	Send(ctx context.Context, m Message, before func() error) (Receipt, error)
 	Gap() time.Duration // between two messages
 }
 
@@ -102,16 +105,23 @@ func (c *Courier) Step(ctx context.Context) (moved bool, until time.Time, left i
 	if batch == "" || next.Rows[0].State == Queued && next.Rows[0].Done == 0 {
 		batch = fmt.Sprintf("%s-%s-%d", next.Rows[0].Mission, next.Rows[0].ID, next.Rows[0].Attempts)
 	}
-	before := next.Rows
+	marked := slices.Clone(next.Rows)
 	for i := range next.Rows {
-		r := &next.Rows[i]
+		r := &marked[i]
 		r.State, r.Batch, r.Attempts, r.Repeated = Unknown, batch, r.Attempts+1, r.Repeated || next.Again
 	}
-	// On disk before the call: whoever finds it after a crash knows that it may have arrived.
-	if err := c.save(all, next.Rows); err != nil {
-		return false, time.Time{}, left, err
+	// On disk before anything leaves: whoever finds it after a crash knows that it may have arrived. While nobody can be
+	// reached nothing is written.
+	var leaving atomic.Bool
+	got, err := c.Channel.Send(ctx, Compose(next.Rows, next.Again), func() error {
+		if leaving.Swap(true) {
+			return nil
+		}
+		return c.save(all, marked)
+	})
+	if leaving.Load() || err == nil {
+		next.Rows = marked
 	}
-	got, err := c.Channel.Send(ctx, Compose(before, next.Again))
 	now = c.Now()
 	failed := func(after time.Duration) {
 		health.Failures++
@@ -155,7 +165,12 @@ func (c *Courier) Step(ctx context.Context) (moved bool, until time.Time, left i
 	} else {
 		c.Log.Info("message", "id", next.Rows[0].Label, "rows", len(next.Rows), "more", got.More)
 	}
-	err = errors.Join(c.save(all, next.Rows), c.saveHealth(health))
+	if refused == nil || leaving.Load() {
+		err = c.save(all, next.Rows)
+	} else {
+		err = nil
+	}
+	err = errors.Join(err, c.saveHealth(health))
 	if next.Rows[0].State == Sent || next.Rows[0].State == Parked {
 		left -= len(next.Rows)
 	}

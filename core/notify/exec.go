@@ -47,7 +47,7 @@ func (e Exec) Name() string       { return "exec " + e.Program }
 func (e Exec) Gap() time.Duration { return 0 }
 
 // Send runs the program once. A program that is cut off may have carried the message.
-func (e Exec) Send(ctx context.Context, m Message) (Receipt, error) {
+func (e Exec) Send(ctx context.Context, m Message, before func() error) (Receipt, error) {
 	b, err := payload(m)
 	if err != nil {
 		return Receipt{}, err
@@ -64,6 +64,9 @@ func (e Exec) Send(ctx context.Context, m Message) (Receipt, error) {
 	c.WaitDelay = 2 * time.Second // a grandchild that holds the pipe open is not waited for
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	if err := before(); err != nil {
+		return Receipt{}, &Refused{Err: err}
+	}
 	if err := c.Start(); err != nil {
 		return Receipt{}, &Refused{Err: fmt.Errorf("the program of the channel cannot be started: %w", err)}
 	}

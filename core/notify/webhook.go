@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"time"
@@ -30,7 +29,7 @@ func (w Webhook) Gap() time.Duration { return time.Second }
 
 // Send posts once. 2xx means that it arrived, 408, 425, 429 and 5xx that it should be tried again, the rest that it was
 // refused for good.
-func (w Webhook) Send(ctx context.Context, m Message) (Receipt, error) {
+func (w Webhook) Send(ctx context.Context, m Message, before func() error) (Receipt, error) {
 	b, err := payload(m)
 	if err != nil {
 		return Receipt{}, err
@@ -41,21 +40,22 @@ func (w Webhook) Send(ctx context.Context, m Message) (Receipt, error) {
 	}
 	ctx, done := context.WithTimeout(ctx, timeout)
 	defer done()
-	connected := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(b))
 	if err != nil {
 		return Receipt{}, errors.New("the webhook is no address")
 	}
 	req.Header.Set("Content-Type", "application/json")
+	gate := &Gate{Body: req.Body, Before: before}
+	req.Body, req.GetBody = gate, nil
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
+	left := gate.Shut()
 	if err != nil {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the rest of it is the address
 		}
 		err = fmt.Errorf("post to the webhook: %w", err)
-		if connected {
+		if left {
 			return Receipt{}, &Uncertain{err}
 		}
 		return Receipt{}, &Refused{Err: err}

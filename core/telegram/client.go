@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"os"
 	"regexp"
@@ -22,6 +21,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/notify"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -131,14 +131,29 @@ func (e *Error) Error() string { return "Telegram: " + e.Text }
 type call struct {
 	c      *Client
 	ctx    context.Context
-	sent   bool // a connection was there: the request may have arrived
+	before func() error // before anything leaves; nil: nothing to do
+	left   bool         // the request may have arrived
+	failed error        // what before said
 	status int
 }
 
 // Do sends the request.
 func (k *call) Do(req *http.Request) (*http.Response, error) {
-	ctx := httptrace.WithClientTrace(k.ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { k.sent = true }})
-	resp, err := k.c.http.Do(req.WithContext(ctx))
+	req = req.WithContext(k.ctx)
+	if req.Body == nil || req.Body == http.NoBody {
+		req.Body = io.NopCloser(strings.NewReader(""))
+	}
+	var failed error
+	gate := &notify.Gate{Body: req.Body, Before: func() error {
+		if k.before != nil {
+			failed = k.before()
+		}
+		return failed
+	}}
+	req.Body, req.GetBody = gate, nil // a request is never made twice by the transport
+	resp, err := k.c.http.Do(req)
+	k.left = gate.Shut()
+	k.failed = failed
 	if err != nil {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the rest of it is the address, with the token
@@ -155,9 +170,14 @@ func (k *call) Do(req *http.Request) (*http.Response, error) {
 
 // do lets the library make one request, within a time.
 func (c *Client) do(ctx context.Context, timeout time.Duration, f func(*tgbotapi.BotAPI) error) error {
+	return c.doAfter(ctx, timeout, nil, f)
+}
+
+// doAfter is do with something that has to be done before the request leaves.
+func (c *Client) doAfter(ctx context.Context, timeout time.Duration, before func() error, f func(*tgbotapi.BotAPI) error) error {
 	ctx, done := context.WithTimeout(ctx, timeout)
 	defer done()
-	k := &call{c: c, ctx: ctx}
+	k := &call{c: c, ctx: ctx, before: before}
 	bot := &tgbotapi.BotAPI{Token: c.token, Client: k, Buffer: 100}
 	bot.SetAPIEndpoint(strings.ReplaceAll(c.endpoint, "%", "%%") + "/bot%s/%s")
 	err := f(bot)
@@ -186,7 +206,7 @@ func (c *Client) classify(k *call, err error) *Error {
 	}
 	text := strings.ToLower(err.Error())
 	switch {
-	case k.status == 0 && !k.sent:
+	case k.status == 0 && (!k.left || k.failed != nil):
 		out.Class = Passing
 	case k.status == 0:
 		out.Class = Unknown

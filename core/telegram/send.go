@@ -38,16 +38,16 @@ const troubled = time.Minute
 
 // Send sends the next piece of a message. Text is sent without any markup, with ranges that are bold; where Telegram does
 // not like those the same text goes once more without.
-func (s Sender) Send(ctx context.Context, m notify.Message) (notify.Receipt, error) {
-	got, err := s.try(ctx, m, true)
+func (s Sender) Send(ctx context.Context, m notify.Message, before func() error) (notify.Receipt, error) {
+	got, err := s.try(ctx, m, before, true)
 	if e, ok := errors.AsType[*Error](err); ok && e.Class == Moved {
 		if merr := s.Moved(e.Chat); merr != nil {
 			return got, &notify.Refused{Err: merr}
 		}
-		got, err = s.try(ctx, m, true)
+		got, err = s.try(ctx, m, before, true)
 	}
 	if e, ok := errors.AsType[*Error](err); ok && e.Class == Bad {
-		got, err = s.try(ctx, m, false)
+		got, err = s.try(ctx, m, before, false)
 	}
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -67,7 +67,7 @@ func (s Sender) Send(ctx context.Context, m notify.Message) (notify.Receipt, err
 }
 
 // try makes one delivery: a file with all of a long text, or the next piece of it.
-func (s Sender) try(ctx context.Context, m notify.Message, bold bool) (notify.Receipt, error) {
+func (s Sender) try(ctx context.Context, m notify.Message, before func() error, bold bool) (notify.Receipt, error) {
 	text, spans := m.Text()
 	if !bold {
 		spans = nil
@@ -116,7 +116,7 @@ func (s Sender) try(ctx context.Context, m notify.Message, bold bool) (notify.Re
 		}
 		c = msg
 	}
-	err := s.Client.do(ctx, sendTimeout, func(b *tgbotapi.BotAPI) error {
+	err := s.Client.doAfter(ctx, sendTimeout, before, func(b *tgbotapi.BotAPI) error {
 		sent, err := b.Send(c)
 		got.ID = sent.MessageID
 		return err
