@@ -2,7 +2,7 @@
 VERSION ?= 0.1.0-dev
 PREFIX ?= /usr/local
 PROGRAMS = AutoAgentProject autoagent-manager autoagent-specialist autoagent-reporter autoagent-quota autoagent-bridge
-STEPPED = $(addprefix ./core/,files queue store ledger reporter guard)
+STEPPED = $(addprefix ./core/,files queue store ledger reporter guard telegram)
 FOLDERS = cmd core bridge systemd prompts
 GO ?= go
 export CGO_ENABLED = 0

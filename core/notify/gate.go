@@ -39,11 +39,12 @@ func (g *Gate) Read(p []byte) (int, error) {
 // Close closes the body.
 func (g *Gate) Close() error { return g.Body.Close() }
 
-// Shut ends it: nothing leaves any more. It says whether anything can have left.
+// Shut ends it: what has not begun to leave stays. It says whether anything can have left. A request that is under way
+// goes on: an answer can come before the last of it was read, and belongs to a connection that must not be broken.
 func (g *Gate) Shut() (left bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.err == nil {
+	if !g.passed && g.err == nil {
 		g.err = errShut
 	}
 	return g.passed

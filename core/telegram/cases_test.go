@@ -151,7 +151,7 @@ func TestKilledBetweenPieces(t *testing.T) {
 	}
 	got := w.texts()
 	if len(got) != 4 || strings.Count(strings.Join(got, ""), notify.AgainMark) != 1 || !strings.HasSuffix(got[2], notify.AgainMark) {
-		t.Fatalf("%d pieces", len(got))
+		t.Fatalf("%d pieces; %s", len(got), w.log)
 	}
 	if all := got[0] + strings.TrimSuffix(got[2], notify.AgainMark) + got[3]; all != text {
 		t.Errorf("%d bytes of %d", len(all), len(text))

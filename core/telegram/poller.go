@@ -41,6 +41,7 @@ type Poller struct {
 	// PollTime and Pause may be shorter in tests; 0 is the default.
 	PollTime time.Duration
 	Pause    time.Duration // between looks into the outboxes
+	Every    time.Duration // between two messages
 
 	state State
 }
@@ -104,7 +105,7 @@ func (p *Poller) Run(ctx context.Context, leave func() bool) error {
 		pause = defaultPause
 	}
 	courier := &notify.Courier{
-		Channel:  Sender{Client: p.Client, Chat: p.Chat, Moved: p.moved},
+		Channel:  Sender{Client: p.Client, Chat: p.Chat, Moved: p.moved, Every: p.Every},
 		Outboxes: func() ([]notify.Outbox, error) { return Outboxes(p.Root, p.Outbox()) },
 		Dir:      p.Dir, Now: p.Now, Log: p.Log,
 	}

@@ -20,6 +20,8 @@ type Sender struct {
 	// Chat is where it goes; Moved keeps the new id of a group that was upgraded.
 	Chat  func() int64
 	Moved func(id int64) error
+	// Every is the pause between two messages; 0 is what Telegram asks for.
+	Every time.Duration
 }
 
 // Name names the channel in words.
@@ -27,6 +29,9 @@ func (s Sender) Name() string { return "Telegram" }
 
 // Gap keeps to one message in a second, in a group to 20 in a minute.
 func (s Sender) Gap() time.Duration {
+	if s.Every > 0 {
+		return s.Every
+	}
 	if s.Chat() < 0 {
 		return 3 * time.Second
 	}

@@ -1,0 +1,119 @@
+//go:build testonly
+
+package telegram
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/notify"
+	"example.com/AutoAgentProject/core/store"
+)
+
+const (
+	childRoot     = "TELEGRAM_TEST_ROOT"
+	childEndpoint = "TELEGRAM_TEST_ENDPOINT"
+)
+
+// The test binary, started again with these variables, is a poller that leaves when all is done.
+func TestMain(m *testing.M) {
+	root := store.Root(os.Getenv(childRoot))
+	if root == "" {
+		os.Exit(m.Run())
+	}
+	c, err := New(testToken, os.Getenv(childEndpoint))
+	if err == nil {
+		p := &Poller{Client: c, Who: Who{User: testUser, Chat: testChat}, Root: root, Dir: Folder(root.Host(), testToken), Bot: Hash(testToken),
+			Hands: &hand{root: root, now: time.Now}, Now: time.Now, Log: slog.New(slog.DiscardHandler), PollTime: time.Second, Pause: 5 * time.Millisecond, Every: time.Millisecond}
+		err = p.Run(context.Background(), func() bool {
+			sent, _ := notify.Outbox{Dir: root.Mission("my-site").Notify()}.Done(notify.Sent, "approval-")
+			return p.state.Offset == 1003 && len(sent) == 1 && sent[0].Closed
+		})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// TestPollerKilledAtEachStep kills the poller at each of its writes. The next one goes on: every message arrives, at most
+// one of them twice and then marked, no decision and no note is lost or taken twice.
+func TestPollerKilledAtEachStep(t *testing.T) {
+	t.Parallel()
+	every := 4
+	if os.Getenv("AUTOAGENT_FULL") != "" {
+		every = 1
+	}
+	n := 1
+	for ; ; n += every {
+		f, root := newFake(t), t.TempDir()
+		ids := []string{"docs", "my-site", "shop"}
+		w := worldAt(t, root, f, ids...)
+		w.clock.now = time.Now()
+		for _, id := range ids {
+			for i, level := range []journal.Level{journal.Milestone, journal.Blocker} {
+				ok(t, w.box(id).Put(notify.Row{ID: fmt.Sprint(i), Label: fmt.Sprintf("%s %s", id, level), Mission: id, At: w.clock.Now(), Level: level, Text: "."}))
+			}
+		}
+		a, yes, no := w.ask("s")
+		ok(t, w.box("my-site").Put(notify.Row{ID: notify.ApprovalRow(1), Label: "asks", Mission: "my-site", At: w.clock.Now(), Level: journal.Blocker, Text: "?", Approval: 1, Buttons: notify.ApprovalButtons("my-site", a.Approval)}))
+		f.presses(testUser, yes)
+		f.presses(testUser, no)
+		f.writes("shop: a note")
+		start := func(env ...string) error {
+			c := exec.CommandContext(t.Context(), os.Args[0])
+			c.Env = append(append(os.Environ(), childRoot+"="+root, childEndpoint+"="+f.server.URL), env...)
+			out, err := c.CombinedOutput()
+			if err != nil && len(out) > 0 {
+				t.Errorf("step %d: %s", n, out)
+			}
+			return err
+		}
+		if start(fmt.Sprintf("AUTOAGENT_TESTONLY_KILL=%d", n)) == nil {
+			break
+		}
+		ok(t, start())
+		all := strings.Join(w.texts(), "\n")
+		again := strings.Count(all, notify.AgainMark)
+		if again > 1 {
+			t.Errorf("killed at step %d: %d messages are repeated", n, again)
+		}
+		doubled := 0
+		for _, label := range []string{"[docs milestone]", "[docs blocker]", "[my-site milestone]", "[my-site blocker]", "[shop milestone]", "[shop blocker]", "[asks]", "noted true", "approval 1 is approved", "decided before"} {
+			times := strings.Count(all, label)
+			if label == "noted true" {
+				times += strings.Count(all, "noted false") // kept, and answered by the next poller
+			}
+			if times < 1 || times > 2 {
+				t.Errorf("killed at step %d: %s is told %d times", n, label, times)
+			}
+			if times == 2 {
+				doubled = 1
+			}
+		}
+		if doubled > again {
+			t.Errorf("killed at step %d: something is told twice, and not marked:\n%s", n, all)
+		}
+		if d := w.decision(1); d == nil || d.Verdict != mission.Approved {
+			t.Errorf("killed at step %d: %+v", n, d)
+		}
+		if notes, err := w.root.Mission("shop").Notes(); err != nil || len(notes) != 1 {
+			t.Errorf("killed at step %d: %d notes, %v", n, len(notes), err)
+		}
+		if rows, _ := w.box("my-site").Done(notify.Parked, ""); len(rows) > 0 {
+			t.Errorf("killed at step %d: parked: %+v", n, rows)
+		}
+		f.server.CloseClientConnections()
+	}
+	if n < 100 {
+		t.Errorf("a poller has %d steps only", n)
+	}
+}
