@@ -125,6 +125,7 @@ func (s *Store) Decide(n int, d mission.Decision, now time.Time) (asked Asked, m
 	if asked, err = s.Approval(n); err != nil {
 		return asked, false, err
 	}
+	key := d.Key
 	if asked.Decision == nil {
 		if !now.Before(asked.Expires) && d.Verdict != mission.Expired {
 			d = mission.Decision{Verdict: mission.Expired, Key: "expired"}
@@ -138,7 +139,6 @@ func (s *Store) Decide(n int, d mission.Decision, now time.Time) (asked Asked, m
 		if err != nil && !errors.Is(err, files.ErrExists) {
 			return asked, false, err
 		}
-		key := d.Key
 		if asked, err = s.Approval(n); err != nil {
 			return asked, false, err
 		}
