@@ -287,13 +287,13 @@ func TestApproval(t *testing.T) {
 	w := begun(t, t.TempDir())
 	asked, _, err := w.Store.Ask(t.Context(), mission.Approval{Kind: mission.Deviation, Title: "the plan wants to leave the goal", Text: "It drops the footer.", Subject: "s", By: "manager"}, *w.now)
 	ok(t, err)
-	w.says("asked", "May it? the plan wants to leave the goal\nIt drops the footer.")
+	w.says("asked", "Approval 1: the plan wants to leave the goal\nIt drops the footer.")
 	r := w.rows()[0]
 	if r.Approval != 1 || !slices.Equal(r.Buttons, notify.ApprovalButtons("my-site", asked.Approval)) || r.Label != "my-site a-1" {
 		t.Errorf("%+v", r)
 	}
 	w.later(time.Hour)
-	w.says("again", "Still: May it?")
+	w.says("again", "Still: Approval 1")
 	if r := w.rows()[1]; len(r.Buttons) != 2 || r.Approval != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -303,7 +303,7 @@ func TestApproval(t *testing.T) {
 	w.says("answered")
 	_, _, err = w.Store.Ask(t.Context(), mission.Approval{Kind: mission.Deviation, Title: "t", Subject: "s2", By: "manager"}, *w.now)
 	ok(t, err)
-	w.says("another", "May it?")
+	w.says("another", "Approval 2")
 	w.later(mission.ApprovalWait + time.Hour)
 	w.says("nobody answered")
 	if a, err := w.Store.Approval(2); err != nil || a.Decision == nil || a.Decision.Verdict != mission.Expired {

@@ -119,6 +119,9 @@ func (d *decision) event(e journal.Event) {
 	if e.Level != journal.Milestone && e.Level != journal.Blocker && e.Level != journal.End {
 		return
 	}
+	if e.Kind == journal.BudgetCrossed && d.f.Stopped { // the end says it
+		return
+	}
 	covered := d.f.Covered[e.Offset]
 	if e.Incident != "" && !e.Over {
 		if _, told := d.c.Told[e.Incident]; told {
@@ -187,7 +190,7 @@ func (d *decision) approvals() {
 		if _, told := d.c.Told[key]; told || !a.Open(d.f.Now) || d.f.Stopped {
 			continue
 		}
-		title := "May it? " + oneLine(a.Title, maxTitle)
+		title := fmt.Sprintf("Approval %d: %s", a.N, oneLine(a.Title, maxTitle))
 		text := cut(a.Text, 2500) + fmt.Sprintf("\n\nOr at the terminal: AutoAgentProject approve %s %d. Without an answer until %s it counts as refused.",
 			d.f.Mission, a.N, a.Expires.UTC().Format("2006-01-02 15:04 MST"))
 		d.c.Told[key] = Incident{Kind: journal.ApprovalAsked, Row: key, Title: title, Text: text, Approval: a.N, At: d.f.Now.UTC(), Times: 1}

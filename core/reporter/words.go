@@ -86,6 +86,14 @@ func (r Reporter) end(e journal.Event) (title, text string) {
 		}
 		lines = append(lines, cost)
 	}
+	if stop, err := r.Store.Stopped(); err == nil && stop != nil {
+		switch stop.Cause {
+		case mission.Budget:
+			lines = append(lines, fmt.Sprintf("Go on: AutoAgentProject budget add %s 2usd, then AutoAgentProject resume %s", m.ID, m.ID))
+		case mission.Time:
+			lines = append(lines, fmt.Sprintf("Go on: AutoAgentProject hours add %s 1, then AutoAgentProject resume %s", m.ID, m.ID))
+		}
+	}
 	if _, err := os.Stat(r.Store.Result()); err == nil {
 		if m.From != nil && m.From.Kind == "git" {
 			lines = append(lines, "Take it: AutoAgentProject deliver "+m.ID)

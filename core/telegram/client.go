@@ -299,7 +299,7 @@ func updates(list []byte) ([]tgbotapi.Update, error) {
 // Answer ends the waiting of a button that was pressed. It is a courtesy: old presses cannot be answered.
 func (c *Client) Answer(ctx context.Context, query, text string) error {
 	return c.do(ctx, sendTimeout, func(b *tgbotapi.BotAPI) error {
-		_, err := b.Request(tgbotapi.CallbackConfig{CallbackQueryID: query, Text: Cut(text, 200)})
+		_, err := b.Request(tgbotapi.CallbackConfig{CallbackQueryID: query, Text: Cut(text, maxToast)})
 		return err
 	})
 }

@@ -85,7 +85,7 @@ func (h *hand) Do(_ context.Context, a Action, key string) (string, error) {
 		if !mine {
 			return fmt.Sprintf("approval %d was decided before: %s", a.N, asked.Decision.Said()), nil
 		}
-		return fmt.Sprintf("approval %d is %s", a.N, asked.Decision.Said()), nil
+		return fmt.Sprintf("approval %d is %s", asked.N, asked.Decision.Said()), nil
 	case Tell:
 		fresh, err := st.AddNote(store.Note{Key: key, At: a.At, By: "Telegram", Text: a.Note})
 		return fmt.Sprint("noted ", fresh), err

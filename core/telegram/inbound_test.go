@@ -255,15 +255,15 @@ func TestDecisions(t *testing.T) {
 	if d := w.decision(a.N); d.Verdict != mission.Approved || !d.Allows("s1") || d.Allows("s2") {
 		t.Fatalf("%+v", d)
 	}
-	if !strings.Contains(w.lastAnswer(), "decided before: approved") {
-		t.Errorf("%q", w.lastAnswer())
+	if got := w.fake.answered; len(got) != 3 || !strings.Contains(got[0], "1 is approved") || !strings.Contains(got[1], "decided before: approved") || !strings.Contains(got[2], "decided before: approved") || len(w.answers()) != 1 {
+		t.Errorf("%q, %d messages", got, len(w.answers()))
 	}
 	// A second request: the button of the first is not for it.
 	b, _, _ := w.ask("s2")
 	w.fake.presses(testUser, strings.Replace(yes, fmt.Sprintf(":%d:", a.N), fmt.Sprintf(":%d:", b.N), 1))
 	w.take()
-	if d := w.decision(b.N); d != nil || !strings.Contains(w.lastAnswer(), "nothing was decided") {
-		t.Errorf("%+v, %q", d, w.lastAnswer())
+	if got := w.fake.answered; w.decision(b.N) != nil || !strings.Contains(got[len(got)-1], "nothing was decided") {
+		t.Errorf("%+v, %q", w.decision(b.N), got)
 	}
 	w.fake.writes(fmt.Sprintf("/reject my-site %d keep the footer", b.N))
 	w.take()

@@ -255,13 +255,18 @@ func (p *Poller) Work(ctx context.Context) {
 				text += " (" + u.Hint + ")"
 			}
 		}
-		row := notify.Row{ID: fmt.Sprintf("u%012d", a.Update), At: a.At, Level: journal.Blocker, Text: p.Client.redact(text), Buttons: buttons}
-		if err := p.Outbox().Put(row); err != nil {
-			p.Log.Error("answer", "err", err)
-			return
-		}
 		if a.Query != "" {
-			go func(ctx context.Context) { _ = p.Client.Answer(ctx, a.Query, text) }(context.WithoutCancel(ctx)) // a courtesy
+			told := p.answer(ctx, a.Query, text) == nil
+			if told && err == nil && len(buttons) == 0 && (a.Verb == Approve || a.Verb == Reject) {
+				text = "" // what became of it stands below the question
+			}
+		}
+		row := notify.Row{ID: fmt.Sprintf("u%012d", a.Update), At: a.At, Level: journal.Blocker, Text: p.Client.redact(text), Buttons: buttons}
+		if text != "" {
+			if err := p.Outbox().Put(row); err != nil {
+				p.Log.Error("answer", "err", err)
+				return
+			}
 		}
 		next := p.state
 		next.Actions = slices.Clone(p.state.Actions[1:])
@@ -272,6 +277,20 @@ func (p *Poller) Work(ctx context.Context) {
 		p.state = next
 	}
 }
+
+// answer ends the waiting of a press; it does not hold anything up for long.
+func (p *Poller) answer(ctx context.Context, query, text string) error {
+	ctx, done := context.WithTimeout(ctx, 5*time.Second)
+	defer done()
+	err := p.Client.Answer(ctx, query, text)
+	if err == nil && notify.Units(text) > maxToast {
+		err = errors.New("only its beginning was shown")
+	}
+	return err
+}
+
+// maxToast is how much of an answer to a press is shown, in UTF-16 units.
+const maxToast = 200
 
 // do does one action; a gets the mission that was meant.
 func (p *Poller) do(ctx context.Context, a *Action) (text string, buttons []notify.Button, err error) {

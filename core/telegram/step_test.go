@@ -87,7 +87,7 @@ func TestPollerKilledAtEachStep(t *testing.T) {
 			t.Errorf("killed at step %d: %d messages are repeated", n, again)
 		}
 		doubled := 0
-		for _, label := range []string{"[docs milestone]", "[docs blocker]", "[my-site milestone]", "[my-site blocker]", "[shop milestone]", "[shop blocker]", "[asks]", "noted true", "approval 1 is approved", "decided before"} {
+		for _, label := range []string{"[docs milestone]", "[docs blocker]", "[my-site milestone]", "[my-site blocker]", "[shop milestone]", "[shop blocker]", "[asks]", "noted true"} {
 			times := strings.Count(all, label)
 			if label == "noted true" {
 				times += strings.Count(all, "noted false") // kept, and answered by the next poller
@@ -98,6 +98,12 @@ func TestPollerKilledAtEachStep(t *testing.T) {
 			if times == 2 {
 				doubled = 1
 			}
+		}
+		f.mu.Lock()
+		toasts := strings.Join(f.answered, "\n")
+		f.mu.Unlock()
+		if !strings.Contains(toasts, "approval 1 is approved") || !strings.Contains(toasts, "decided before: approved") {
+			t.Errorf("killed at step %d: the presses are answered %q", n, toasts)
 		}
 		if doubled > again {
 			t.Errorf("killed at step %d: something is told twice, and not marked:\n%s", n, all)
@@ -113,7 +119,7 @@ func TestPollerKilledAtEachStep(t *testing.T) {
 		}
 		f.server.CloseClientConnections()
 	}
-	if n < 100 {
+	if n < 80 {
 		t.Errorf("a poller has %d steps only", n)
 	}
 }
