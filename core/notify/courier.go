@@ -167,8 +167,12 @@ func (c *Courier) Step(ctx context.Context) (moved bool, until time.Time, left i
 	}
 	if refused == nil || leaving.Load() {
 		err = c.save(all, next.Rows)
-	} else {
-		err = nil
+	} else { // nothing left: of each row only the first failed try is written down, for status
+		first := slices.DeleteFunc(slices.Clone(next.Rows), func(r Row) bool { return r.Attempts > 0 })
+		for i := range first {
+			first[i].Attempts = 1
+		}
+		err = c.save(all, first)
 	}
 	err = errors.Join(err, c.saveHealth(health))
 	if next.Rows[0].State == Sent || next.Rows[0].State == Parked {

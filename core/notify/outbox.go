@@ -76,6 +76,38 @@ func (o Outbox) Done(s State, prefix string) ([]Row, error) {
 	return rows, err
 }
 
+// Trouble says what of the messages needs a look: those that were given up, and those that were tried and still wait.
+func (o Outbox) Trouble(now time.Time) []string {
+	var out []string
+	if parked, err := o.Done(Parked, ""); err == nil && len(parked) > 0 {
+		last := parked[len(parked)-1]
+		out = append(out, fmt.Sprintf("%s could not be brought to you, the last one [%s]: %s", messages(len(parked)), last.Label, last.Error))
+	}
+	waiting, why := 0, ""
+	for _, r := range o.peek("new") {
+		if r.Attempts > 0 && now.Sub(r.At) > late {
+			waiting, why = waiting+1, r.Error
+		}
+	}
+	if waiting > 0 {
+		out = append(out, strings.TrimSuffix(fmt.Sprintf("%s could not be sent yet: %s", messages(waiting), why), ": "))
+	}
+	return out
+}
+
+func messages(n int) string {
+	if n == 1 {
+		return "1 message"
+	}
+	return fmt.Sprintf("%d messages", n)
+}
+
+// peek reads a box and changes nothing.
+func (o Outbox) peek(box string) []Row {
+	rows, _, _ := o.read(box, "", func(string) error { return nil })
+	return rows
+}
+
 // Prune removes messages that were sent before a time.
 func (o Outbox) Prune(before time.Time) error {
 	rows, err := o.Done(Sent, "")

@@ -16,6 +16,7 @@ import (
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/notify"
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/profession"
 	"example.com/AutoAgentProject/core/queue"
@@ -173,6 +174,7 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	if v.Stop == nil {
 		v.Warnings = append(v.Warnings, v.Live.Trouble...)
 	}
+	v.Warnings = append(v.Warnings, notify.Outbox{Dir: st.Notify()}.Trouble(now)...)
 	switch {
 	case v.Stop != nil || v.Live.Ticking || unknown:
 	case m.Manager != "":
