@@ -161,9 +161,9 @@ func (c *Courier) Step(ctx context.Context) (moved bool, until time.Time, left i
 		failed(0)
 	}
 	if err != nil {
-		c.Log.Warn("message", "id", next.Rows[0].Label, "err", err)
+		c.Log.Warn("a message was not sent", "message", next.Rows[0].Label, "err", err)
 	} else {
-		c.Log.Info("message", "id", next.Rows[0].Label, "rows", len(next.Rows), "more", got.More)
+		c.Log.Info("a message was sent", "message", next.Rows[0].Label, "rows", len(next.Rows), "more", got.More)
 	}
 	if refused == nil || leaving.Load() {
 		err = c.save(all, next.Rows)
@@ -190,7 +190,7 @@ func (c *Courier) Run(ctx context.Context, leave func() bool) error {
 			return nil
 		}
 		if err != nil {
-			c.Log.Error("send", "err", err)
+			c.Log.Error("messages cannot be sent", "err", err)
 		}
 		if leave != nil && left == 0 && leave() {
 			return nil
@@ -219,7 +219,7 @@ func (c *Courier) pending(now time.Time) (all []placed, errs []error) {
 			rows, err = o.Tidy(rows)
 		}
 		if err != nil { // one mission's trouble holds up no other
-			c.Log.Warn("outbox", "dir", o.Dir, "err", err)
+			c.Log.Warn("an outbox cannot be read", "dir", o.Dir, "err", err)
 		}
 		for _, name := range bad {
 			c.Log.Warn("a message cannot be read and was set aside", "dir", o.Dir, "file", name)

@@ -106,7 +106,7 @@ type world struct {
 	fake  *fake
 	clock *clock
 	hand  *hand
-	log   *bytes.Buffer
+	log   *lockedBuffer
 	root  store.Root
 }
 
@@ -122,7 +122,7 @@ func worldAt(t testing.TB, dir string, f *fake, ids ...string) *world {
 		ok(t, os.MkdirAll(root.Mission(id).Dir(), 0o700))
 		ok(t, root.Mission(id).PrepareTombstone())
 	}
-	w := &world{t: t, fake: f, clock: &clock{now: noon}, log: &bytes.Buffer{}, root: root}
+	w := &world{t: t, fake: f, clock: &clock{now: noon}, log: &lockedBuffer{}, root: root}
 	w.hand = &hand{root: root, now: w.clock.Now}
 	w.Poller = &Poller{Client: f.client(), Who: Who{User: testUser, Chat: testChat}, Root: root, Dir: Folder(root.Host(), testToken),
 		Bot: Hash(testToken), Hands: w.hand, Now: w.clock.Now, Log: slog.New(slog.NewTextHandler(w.log, nil)), PollTime: time.Second, Pause: 10 * time.Millisecond}
@@ -201,3 +201,21 @@ func (w *world) lastAnswer() string {
 }
 
 func writeFile(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }
+
+// lockedBuffer is a log that can be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -124,7 +124,7 @@ func (p *Poller) Run(ctx context.Context, leave func() bool) error {
 			return nil
 		case list := <-got:
 			if err := p.Take(list); err != nil {
-				p.Log.Error("what came in cannot be kept; it stays with Telegram", "err", err)
+				p.Log.Error("what came in cannot be kept and stays with Telegram", "err", err)
 			}
 			taken <- p.state.Offset
 			every.Reset(0)
@@ -134,7 +134,7 @@ func (p *Poller) Run(ctx context.Context, leave func() bool) error {
 		p.Work(ctx)
 		moved, until, left, err := courier.Step(ctx)
 		if err != nil && ctx.Err() == nil {
-			p.Log.Error("send", "err", err)
+			p.Log.Error("messages cannot be sent", "err", err)
 		}
 		p.closeButtons(ctx)
 		if leave != nil && left == 0 && len(p.state.Actions) == 0 && leave() {
@@ -169,7 +169,7 @@ func (p *Poller) listen(ctx context.Context, offset int, got chan<- []tgbotapi.U
 				rest = max(rest, e.After)
 			}
 			if failures == 1 || failures%30 == 0 {
-				p.Log.Warn("poll", "err", err, "failures", failures)
+				p.Log.Warn("the bot cannot be polled", "err", err, "failures", failures)
 			}
 		default:
 			failures = 0
@@ -242,7 +242,7 @@ func (p *Poller) Work(ctx context.Context) {
 			code := usererr.CodeOf(err)
 			final := code != usererr.Failed && code != usererr.Environment && code != usererr.Later
 			if a.Tries++; !final && a.Tries < maxTries {
-				p.Log.Warn("action", "verb", a.Verb, "mission", a.Mission, "err", err)
+				p.Log.Warn("what the person asked for is not done yet", "verb", a.Verb, "mission", a.Mission, "err", err)
 				next := p.state
 				next.Actions = append([]Action{a}, p.state.Actions[1:]...)
 				if werr := next.Write(p.Dir); werr == nil {
@@ -264,14 +264,14 @@ func (p *Poller) Work(ctx context.Context) {
 		row := notify.Row{ID: fmt.Sprintf("u%012d", a.Update), At: a.At, Level: journal.Blocker, Text: p.Client.redact(text), Buttons: buttons}
 		if text != "" {
 			if err := p.Outbox().Put(row); err != nil {
-				p.Log.Error("answer", "err", err)
+				p.Log.Error("an answer cannot be kept", "err", err)
 				return
 			}
 		}
 		next := p.state
 		next.Actions = slices.Clone(p.state.Actions[1:])
 		if err := next.Write(p.Dir); err != nil {
-			p.Log.Error("state", "err", err)
+			p.Log.Error("the state cannot be written", "err", err)
 			return
 		}
 		p.state = next
@@ -413,7 +413,7 @@ func (p *Poller) closeButtons(ctx context.Context) {
 			}
 			r.Closed = true
 			if err := box.Save(r); err != nil {
-				p.Log.Warn("outbox", "err", err)
+				p.Log.Warn("an outbox cannot be written", "err", err)
 			}
 			return // one at a time: sending goes before
 		}

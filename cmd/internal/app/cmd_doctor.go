@@ -15,7 +15,8 @@ import (
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	bot, message := false, false
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what missions need on this machine",
 		Long: "Check programs and their versions, walls, login, root, disk, memory, clock and systemd, and say what to do about what\n" +
@@ -23,7 +24,12 @@ func (c *cli) doctorCommand() *cobra.Command {
 		Example: "  AutoAgentProject doctor --json",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list := c.examine(cmd.Context())
+			var list []preflight.Finding
+			if bot || message {
+				list = c.examineTelegram(cmd.Context(), message)
+			} else {
+				list = c.examine(cmd.Context())
+			}
 			if c.json {
 				if err := c.printJSON(list); err != nil {
 					return err
@@ -42,6 +48,9 @@ func (c *cli) doctorCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&bot, "telegram", false, "check the bot, the chat and who is listened to instead")
+	cmd.Flags().BoolVar(&message, "test-message", false, "the same, and send a message")
+	return cmd
 }
 
 func configSentence(path string) string {

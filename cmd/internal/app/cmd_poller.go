@@ -1,7 +1,6 @@
 package app
 
 import (
-	"log/slog"
 	"os/signal"
 	"syscall"
 
@@ -26,7 +25,7 @@ func (c *cli) pollerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, err := c.poller(root, cfg, slog.New(slog.NewTextHandler(c.env.Stderr, nil)))
+			p, err := c.poller(root, cfg, c.stderrLog("autoagent-poller", ""))
 			if err != nil {
 				return err
 			}
