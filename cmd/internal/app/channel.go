@@ -216,9 +216,9 @@ const lastWords = 10 * time.Second
 
 // carryAlong carries messages while a mission is ticked in this process, unless another poller does. What it returns ends
 // that when the last message is out, or after lastWords; what is left stays in the outbox for whoever comes next.
-func (c *cli) carryAlong(ctx context.Context, root store.Root) (end func()) {
+func (c *cli) carryAlong(ctx context.Context, root store.Root, m mission.Mission) (end func()) {
 	cfg, err := c.config()
-	if err != nil || cfg.carrier() == byNobody {
+	if err != nil || cfg.carrier() == byNobody || m.Scripted { // a play bothers nobody
 		return func() {}
 	}
 	p, err := c.poller(root, cfg, discard())

@@ -324,7 +324,7 @@ func (c *cli) tickToTheEnd(ctx context.Context, root store.Root, m mission.Missi
 	signal.Notify(caught, syscall.SIGPIPE, syscall.SIGTSTP)
 	defer signal.Stop(caught)
 	p := c.watchProgress(st, m)
-	told := c.carryAlong(ctx, root)
+	told := c.carryAlong(ctx, root, m)
 	stop, err := c.newSupervisor(root, slog.New(slog.NewTextHandler(io.Discard, nil))).Start(ctx, m.ID)
 	told()
 	p.stop()

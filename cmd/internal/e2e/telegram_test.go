@@ -1,0 +1,177 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	botToken = "123456:EXAMPLE-TOKEN_of-a-bot"
+	botUser  = 4000000001
+)
+
+// bot is a Telegram on loopback with one chat.
+type bot struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	texts  []string
+	data   []string // of the buttons
+	queue  []map[string]any
+	next   int
+	polls  int // at the same time
+	clash  bool
+}
+
+func newBot(t *testing.T) *bot {
+	b := &bot{next: 1}
+	b.server = httptest.NewServer(b)
+	t.Cleanup(func() { b.server.CloseClientConnections(); b.server.Close() })
+	return b
+}
+
+func (b *bot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method, mine := strings.CutPrefix(r.URL.Path, "/bot"+botToken+"/")
+	if !mine {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"ok":false,"error_code":401,"description":"Unauthorized"}`)
+		return
+	}
+	_ = r.ParseForm()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var result any = true
+	switch method {
+	case "getMe":
+		result = map[string]any{"id": 123456, "is_bot": true, "username": "example_bot"}
+	case "getChat":
+		result = map[string]any{"id": botUser, "type": "private"}
+	case "sendMessage":
+		b.texts = append(b.texts, r.Form.Get("text"))
+		var k struct {
+			Keyboard [][]struct {
+				Data string `json:"callback_data"`
+			} `json:"inline_keyboard"`
+		}
+		_ = json.Unmarshal([]byte(r.Form.Get("reply_markup")), &k)
+		for _, row := range k.Keyboard {
+			for _, button := range row {
+				b.data = append(b.data, button.Data)
+			}
+		}
+		result = map[string]any{"message_id": len(b.texts), "date": 1, "chat": map[string]any{"id": botUser, "type": "private"}}
+	case "getUpdates":
+		if b.polls++; b.polls > 1 {
+			b.clash = true
+		}
+		offset, _ := strconv.Atoi(r.Form.Get("offset"))
+		for end := time.Now().Add(2 * time.Second); ; {
+			b.queue = slices.DeleteFunc(b.queue, func(u map[string]any) bool { return u["update_id"].(int) < offset })
+			if len(b.queue) > 0 || time.Now().After(end) || r.Context().Err() != nil {
+				break
+			}
+			b.mu.Unlock()
+			time.Sleep(10 * time.Millisecond)
+			b.mu.Lock()
+		}
+		b.polls--
+		if result = b.queue; len(b.queue) == 0 {
+			result = []any{}
+		}
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"ok": true, "result": result})
+}
+
+func (b *bot) update(u map[string]any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	u["update_id"] = b.next
+	b.next++
+	b.queue = append(b.queue, u)
+}
+
+func (b *bot) writes(text string) {
+	b.update(map[string]any{"message": map[string]any{"message_id": 1, "date": 1, "text": text, "from": map[string]any{"id": botUser}, "chat": map[string]any{"id": botUser}}})
+}
+
+func (b *bot) presses(data string) {
+	b.update(map[string]any{"callback_query": map[string]any{"id": "q", "data": data, "from": map[string]any{"id": botUser},
+		"message": map[string]any{"message_id": 1, "date": 1, "chat": map[string]any{"id": botUser}}}})
+}
+
+// shows says how many messages hold a text.
+func (b *bot) shows(text string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.texts {
+		n += strings.Count(x, text)
+	}
+	return n
+}
+
+// pair configures the bot.
+func (w *world) pair(b *bot) {
+	w.t.Helper()
+	dir := filepath.Join(filepath.Dir(w.root), "home", ".config", "autoagent")
+	config := fmt.Sprintf("telegram_chat: %d\ntelegram_user: %d\ntelegram_endpoint: %s\ntell_every: 1s\n", botUser, botUser, b.server.URL)
+	for _, err := range []error{os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(config), 0o600), os.WriteFile(filepath.Join(dir, "telegram-token"), []byte(botToken+"\n"), 0o600)} {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// TestTelegram: a mission is watched and aborted from the phone, its end arrives though all of it is dead, and nothing
+// that was written holds the token.
+func TestTelegram(t *testing.T) {
+	t.Parallel()
+	b := newBot(t)
+	mark := fmt.Sprintf("mark-telegram-%d", os.Getpid())
+	w := newWorld(t, planned(step("zero", "test -f zero"), step("first", "true", "zero")), works("zero", bash("echo 0 > zero")), stubborn(mark))
+	w.pair(b)
+	out := w.must(0, "doctor", "--test-message")
+	if b.shows("This is a test message") != 1 || !strings.Contains(out, "nobody polls the bot") {
+		t.Errorf("%s", out)
+	}
+	cmd, wait := w.background("start", "phone", "Work that never ends", "--engine", "embedded")
+	w.until("the children run", func() bool { return len(alive(mark)) >= 4 })
+	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid)); err != nil || strings.Contains(string(line), botToken) {
+		t.Errorf("%q, %v", line, err)
+	}
+	w.until("the milestone", func() bool { return b.shows("step zero is done") == 1 })
+	w.must(5, "poller") // the mission's process has the bot
+	b.writes("/status")
+	w.until("the status", func() bool { return b.shows("phone: working") == 1 })
+	b.writes("/abort")
+	w.until("the question", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.data) == 2 })
+	if v := w.status("phone"); v.Stop != nil {
+		t.Error("it was aborted by one word")
+	}
+	b.presses(b.data[0])
+	if code, out := wait(); code != 8 || b.shows("Mission phone aborted\naborted by a person by Telegram") != 1 {
+		t.Errorf("exit status %d: %s\n%q", code, out, b.texts)
+	}
+	if left := alive(mark); len(left) > 0 {
+		t.Errorf("still alive: %v", left)
+	}
+	// Whoever comes next brings what is left, and leaves.
+	w.must(0, "poller", "--until-idle")
+	if n := b.shows("Mission phone aborted"); n != 1 || b.clash {
+		t.Errorf("the end is told %d times, two polls at once: %v", n, b.clash)
+	}
+	_ = filepath.WalkDir(w.root, func(path string, d os.DirEntry, err error) error {
+		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "EXAMPLE-TOKEN_of-a-bot") {
+			t.Errorf("%s holds the token", path)
+		}
+		return nil
+	})
+}
