@@ -143,6 +143,9 @@ func (e *Engine) RemoveHost(ctx context.Context) error {
 	if err := b.disable(ctx, hostTimer); err != nil {
 		return err
 	}
+	if err := e.removePollers(ctx, b); err != nil {
+		return err
+	}
 	for _, name := range []string{hostTimer, hostService} {
 		text, err := e.unit(name)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -140,7 +140,9 @@ func TestPollIsNoBusyLoop(t *testing.T) {
 	stop = w.runs()
 	w.put("1", "m-1", "x", journal.Milestone)
 	until(t, "sending goes on", func() bool { return len(w.fake.shown()) == 1 })
-	until(t, "the conflict is told", func() bool { return strings.Contains(w.log.String(), "Conflict: terminated by other getUpdates request") })
+	until(t, "the conflict is told", func() bool {
+		return strings.Contains(w.log.String(), "Conflict: terminated by other getUpdates request")
+	})
 	stop()
 	if n := w.fake.count("getUpdates") - before; n > 3 {
 		t.Errorf("%d polls against a conflict", n)

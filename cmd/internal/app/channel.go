@@ -15,7 +15,9 @@ import (
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/notify"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/systemdengine"
 	"example.com/AutoAgentProject/core/telegram"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -289,4 +291,23 @@ func fixTelling(m *mission.Mission, o startOptions, cfg config) error {
 	every, err := cfg.tellEvery()
 	m.TellEvery = mission.Duration(every)
 	return err
+}
+
+// installPoller lets the user manager carry the messages of a root. A mission does without it, so that it is told and no
+// more. In the system's manager nobody knows the owner's configuration here.
+func (c *cli) installPoller(ctx context.Context, root store.Root, e *systemdengine.Engine) {
+	cfg, err := c.config()
+	if err != nil || cfg.carrier() == byNobody || e.Settings.Manager != units.User {
+		return
+	}
+	p, err := c.poller(root, cfg, discard())
+	if err == nil {
+		if path := c.env.Getenv("AUTOAGENT_CONFIG"); path != "" {
+			e.Settings.Env = map[string]string{"AUTOAGENT_CONFIG": path}
+		}
+		err = e.EnsurePoller(ctx, p.hash)
+	}
+	if err != nil {
+		c.progress("warning: messages stay in notify/: %v", err)
+	}
 }

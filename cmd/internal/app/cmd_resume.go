@@ -14,6 +14,7 @@ import (
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/supervisor"
+	"example.com/AutoAgentProject/core/systemdengine"
 	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
@@ -90,6 +91,9 @@ func (c *cli) resume(ctx context.Context, root store.Root, st *store.Store, m mi
 		}
 		_, serr := st.Stop(*stop)
 		return errors.Join(err, serr)
+	}
+	if s, ok := e.(*systemdengine.Engine); ok {
+		c.installPoller(ctx, root, s)
 	}
 	if c.json {
 		return c.printJSON(map[string]any{"id": m.ID, "resumed": true, "halted_at": stop.At})

@@ -195,6 +195,7 @@ func (c *cli) hand(ctx context.Context, d *draft) error {
 		}
 		if s, ok := e.(*systemdengine.Engine); ok {
 			c.installHost(ctx, s)
+			c.installPoller(ctx, d.root, s)
 		}
 		return nil
 	}()
