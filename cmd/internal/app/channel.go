@@ -294,20 +294,33 @@ func fixTelling(m *mission.Mission, o startOptions, cfg config) error {
 }
 
 // installPoller lets the user manager carry the messages of a root. A mission does without it, so that it is told and no
-// more. In the system's manager nobody knows the owner's configuration here.
+// more. For the system's manager root does it, when the owner asks.
 func (c *cli) installPoller(ctx context.Context, root store.Root, e *systemdengine.Engine) {
-	cfg, err := c.config()
-	if err != nil || cfg.carrier() == byNobody || e.Settings.Manager != units.User {
+	if e.Settings.Manager != units.User {
 		return
 	}
-	p, err := c.poller(root, cfg, discard())
-	if err == nil {
-		if path := c.env.Getenv("AUTOAGENT_CONFIG"); path != "" {
-			e.Settings.Env = map[string]string{"AUTOAGENT_CONFIG": path}
-		}
-		err = e.EnsurePoller(ctx, p.hash)
+	hash := c.pollerHash(root)
+	if hash == "" {
+		return
 	}
-	if err != nil {
+	if path := c.env.Getenv("AUTOAGENT_CONFIG"); path != "" {
+		e.Settings.Env = map[string]string{"AUTOAGENT_CONFIG": path}
+	}
+	if err := e.EnsurePoller(ctx, hash); err != nil {
 		c.progress("warning: messages stay in notify/: %v", err)
 	}
+}
+
+// pollerHash names the configured channel; empty: there is none that could be used.
+func (c *cli) pollerHash(root store.Root) string {
+	cfg, err := c.config()
+	if err != nil || cfg.carrier() == byNobody {
+		return ""
+	}
+	p, err := c.poller(root, cfg, discard())
+	if err != nil {
+		c.progress("warning: messages stay in notify/: %v", err)
+		return ""
+	}
+	return p.hash
 }

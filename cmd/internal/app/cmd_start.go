@@ -184,7 +184,7 @@ func (c *cli) showDraft(d *draft) error {
 func (c *cli) hand(ctx context.Context, d *draft) error {
 	err := func() error {
 		if c.handOver {
-			return askRoot(d.mission.ID)
+			return askRoot(d.mission.ID, c.pollerHash(d.root))
 		}
 		e, err := c.engineOf(d.root, d.mission)
 		if err != nil {

@@ -31,7 +31,8 @@ const systemRoot = "/var/lib/autoagent"
 // handRequest is what the owner asks for, handAnswer what root says.
 type (
 	handRequest struct {
-		ID string `json:"id"`
+		ID     string `json:"id"`
+		Poller string `json:"poller,omitempty"` // names the channel that carries messages
 	}
 	handAnswer struct {
 		Error string       `json:"error,omitempty"`
@@ -220,6 +221,11 @@ func (c *cli) answerOwner(ctx context.Context, owner *os.File, u *user.User) err
 		}
 		if _, err = e.Start(ctx, req.ID); err == nil {
 			c.installHost(ctx, e)
+			if req.Poller != "" {
+				if err := e.EnsurePoller(ctx, req.Poller); err != nil {
+					c.progress("warning: messages stay in notify/: %v", err)
+				}
+			}
 		}
 		return err
 	}()
@@ -234,13 +240,13 @@ func (c *cli) answerOwner(ctx context.Context, owner *os.File, u *user.User) err
 }
 
 // askRoot is the owner's side: root puts the units of the mission in place.
-func askRoot(id string) error {
+func askRoot(id, poller string) error {
 	const handedOver = 3 // the first of ExtraFiles
 	syscall.CloseOnExec(handedOver)
 	root := os.NewFile(handedOver, "root")
 	defer root.Close()
 	var answer handAnswer
-	err := json.NewEncoder(root).Encode(handRequest{ID: id})
+	err := json.NewEncoder(root).Encode(handRequest{ID: id, Poller: poller})
 	if err == nil {
 		err = json.NewDecoder(root).Decode(&answer)
 	}

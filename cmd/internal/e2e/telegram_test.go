@@ -176,9 +176,16 @@ func TestTelegram(t *testing.T) {
 	})
 }
 
-// TestSystemdPoller: missions of the user manager have a poller of the host. It brings the end of one that was aborted,
-// though no unit of it is left, and then leaves.
+// TestSystemdPoller: missions that systemd ticks have a poller of the host, in either manager. It brings the end of one
+// that was aborted, though no unit of it is left, and then leaves.
 func TestSystemdPoller(t *testing.T) {
+	for manager, who := range map[string]string{"user": "alice", "system": ""} {
+		t.Run(manager, func(t *testing.T) { systemdPoller(t, who) })
+	}
+}
+
+// systemdPoller starts a mission as the owner, or as root for the owner.
+func systemdPoller(t *testing.T, who string) {
 	b := newBot(t)
 	p := newPerson(t, planned(step("zero", "test -f zero"), step("first", "true", "zero")), works("zero", bash("echo 0 > zero")), stubborn("mark-of-the-poller"))
 	script := fmt.Sprintf("umask 077; mkdir -p ~/.config/autoagent; echo '%s' > ~/.config/autoagent/telegram-token; printf 'telegram_chat: %d\\ntelegram_user: %d\\ntelegram_endpoint: %s\\ntell_every: 1s\\n' > ~/.config/autoagent/config.yaml",
@@ -186,7 +193,11 @@ func TestSystemdPoller(t *testing.T) {
 	if out, exit := p.host.Run(t.Context(), "alice", "sh", "-c", script); exit != 0 {
 		t.Fatal(out)
 	}
-	if code, out := p.do("start", "my-site", "Work that never ends", "--engine", "systemd", "--budget", "5usd"); code != 0 || strings.Contains(out, "stay in notify") {
+	start, do := []string{"start", "my-site", "Work that never ends", "--engine", "systemd", "--budget", "5usd"}, p.do
+	if who == "" {
+		start, do = append(start, "--run-as", "alice"), p.asRoot
+	}
+	if code, out := do(start...); code != 0 || strings.Contains(out, "stay in notify") {
 		t.Fatalf("start: %d\n%s", code, out)
 	}
 	wait := func(what string, cond func() bool) {
@@ -194,30 +205,39 @@ func TestSystemdPoller(t *testing.T) {
 		for end := time.Now().Add(60 * time.Second); !cond(); time.Sleep(100 * time.Millisecond) {
 			if time.Now().After(end) {
 				_, events := p.do("logs", "my-site")
-				t.Fatalf("never: %s\n%s\n%q\n%v", what, events, b.texts, p.host.Journal("alice"))
+				t.Fatalf("never: %s\n%s\n%q\n%v", what, events, b.texts, p.host.Journal(who))
 			}
 		}
 	}
 	wait("the milestone", func() bool { return b.shows("step zero is done") == 1 })
-	list := strings.Fields(p.host.Systemctl("alice", "list-units", "--no-legend", "--plain", "forge-autoagent-poller@*"))
+	list := strings.Fields(p.host.Systemctl(who, "list-units", "--no-legend", "--plain", "forge-autoagent-poller@*"))
 	if len(list) == 0 {
 		t.Fatal("there is no poller")
 	}
-	if shown := p.host.Systemctl("alice", "show", list[0]) + p.host.Systemctl("alice", "cat", list[0]); strings.Contains(shown, "EXAMPLE-TOKEN_of-a-bot") {
+	if user := strings.TrimSpace(p.host.Systemctl(who, "show", "-P", "User", list[0])); who == "" && user != "alice" {
+		t.Errorf("it runs as %q", user)
+	}
+	if shown := p.host.Systemctl(who, "show", list[0]) + p.host.Systemctl(who, "cat", list[0]); strings.Contains(shown, "EXAMPLE-TOKEN_of-a-bot") {
 		t.Error("the unit shows the token")
 	}
 	if code, out := p.do("abort", "my-site"); code != 0 {
 		t.Fatalf("abort: %d\n%s", code, out)
 	}
 	wait("the end", func() bool { return b.shows("Mission my-site aborted") == 1 })
-	wait("it leaves", func() bool { return strings.TrimSpace(p.host.Systemctl("alice", "show", "-P", "ActiveState", list[0])) == "inactive" })
-	if code, out := p.do("reconcile"); code != 0 || strings.Contains(out, "poller") {
+	wait("it leaves", func() bool {
+		return strings.TrimSpace(p.host.Systemctl(who, "show", "-P", "ActiveState", list[0])) == "inactive"
+	})
+	if code, out := do("reconcile"); code != 0 || strings.Contains(out, "poller") {
 		t.Errorf("reconcile: %d\n%s", code, out)
 	}
-	if code, out := p.do("reconcile", "--uninstall"); code != 0 {
+	if code, out := do("reconcile", "--uninstall"); code != 0 {
 		t.Errorf("uninstall: %d\n%s", code, out)
 	}
-	p.nothingLeft()
+	for _, dir := range []string{"/home/alice/.config/systemd/user/", "/etc/systemd/system/"} {
+		if left, _ := filepath.Glob(p.host.Path(dir + "forge-autoagent*")); len(left) > 0 {
+			t.Errorf("still installed: %v", left)
+		}
+	}
 	if b.clash {
 		t.Error("two polls at once")
 	}
