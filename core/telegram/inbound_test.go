@@ -298,9 +298,11 @@ func TestTakenOnce(t *testing.T) {
 	again, err := ReadState(w.Dir)
 	ok(t, err)
 	w.state = again
-	ok(t, w.Take(list))
+	next := list[0]
+	next.UpdateID++
+	ok(t, w.Take(append(list, next))) // the same once more, and another one
 	w.Work(t.Context())
-	if notes, _ := w.root.Mission("my-site").Notes(); len(notes) != 1 || len(w.hand.done()) != 1 {
+	if notes, _ := w.root.Mission("my-site").Notes(); len(notes) != 2 || len(w.hand.done()) != 2 {
 		t.Errorf("%v, %q", notes, w.hand.done())
 	}
 }
