@@ -396,8 +396,8 @@ func TestLimits(t *testing.T) {
 	for name, want := range map[string]string{
 		"codebuilder-1": fmt.Sprintf("%ds", int((TickTime + 2*time.Hour + 2*20*time.Minute + gitTime).Seconds())), "quota": "120s", "reporter": "120s",
 	} {
-		if got := lines(find(t, files, "forge-autoagent-x-"+name+".service"), "TimeoutStartSec"); !slices.Equal(got, []string{want}) {
-			t.Errorf("%s: TimeoutStartSec=%q, want %s", name, got, want)
+		if got := lines(find(t, files, "forge-autoagent-x-"+name+".service"), "RuntimeMaxSec"); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: RuntimeMaxSec=%q, want %s", name, got, want)
 		}
 	}
 }

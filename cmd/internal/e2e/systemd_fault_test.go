@@ -123,13 +123,14 @@ func (p *person) killable(id string) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			got[key] = value
 		}
-		for key, want := range map[string]string{"Type": "oneshot", "KillMode": "mixed", "SendSIGKILL": "yes", "KillSignal": "15", "FinalKillSignal": "9",
+		for key, want := range map[string]string{"KillMode": "mixed", "SendSIGKILL": "yes", "KillSignal": "15", "FinalKillSignal": "9",
 			"TimeoutStopUSec": "15s", "StartLimitIntervalUSec": "0", "Delegate": "no", "OOMPolicy": "continue"} {
 			if got[key] != want {
 				p.t.Errorf("%s: %s=%s, want %s", name, key, got[key], want)
 			}
 		}
-		if d, err := time.ParseDuration(strings.ReplaceAll(got["TimeoutStartUSec"], " ", "")); got["TimeoutStartUSec"] == "infinity" || err == nil && d <= 0 {
+		longest := map[string]string{"oneshot": got["TimeoutStartUSec"], "exec": got["RuntimeMaxUSec"]}[got["Type"]]
+		if d, err := time.ParseDuration(strings.ReplaceAll(longest, " ", "")); longest == "" || longest == "infinity" || err == nil && d <= 0 {
 			p.t.Errorf("%s may run for ever", name)
 		}
 		for _, secret := range []string{"example-key", "goal of"} {

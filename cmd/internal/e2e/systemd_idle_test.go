@@ -43,7 +43,7 @@ func TestSystemdIdle(t *testing.T) {
 			return err == nil && len(pauses) > 0 && len(p.events(id, "run_ended")) > 0
 		})
 	}
-	p.until("nobody ticks", func() bool { return p.listed("--state=activating", "forge-autoagent-*.service") == "" })
+	p.until("nobody ticks", func() bool { return p.listed("--state=activating,active", "forge-autoagent-*.service") == "" })
 
 	requests, cpu, began, starts := p.model.Stats().Requests, p.cpu(), time.Now(), p.ticks()
 	if window > 0 {
@@ -109,7 +109,7 @@ func (p *person) cpu() time.Duration {
 func (p *person) ticks() int {
 	n := 0
 	for _, e := range p.host.Journal(p.asks(), "SYSLOG_IDENTIFIER=systemd") {
-		if strings.HasPrefix(e["MESSAGE"], "Finished forge-autoagent-") && strings.Contains(e["MESSAGE"], ": a tick of ") {
+		if strings.HasPrefix(e["MESSAGE"], "Started forge-autoagent-") && strings.Contains(e["MESSAGE"], ": a tick of ") {
 			n++
 		}
 	}
