@@ -67,7 +67,7 @@ func TestSystemdMission(t *testing.T) {
 		}
 		p.nothingLeft()
 		if manager == units.System { // a user's manager does not hand LogExtraFields= to the journal
-			p.told("my-site", "manager", "codebuilder-1", "reporter")
+			p.told("my-site", "manager", "codebuilder-1")
 		}
 	})
 }
