@@ -72,6 +72,14 @@ func newPerson(t testing.TB, rules ...scriptmodel.Rule) *person {
 // personOf boots a host for missions of a manager. more are binds of the host beside the programs.
 func personOf(t testing.TB, manager units.Manager, rules []scriptmodel.Rule, more ...testkit.Bind) *person {
 	t.Helper()
+	p := hostOf(t, manager, more...)
+	p.plays(rules...)
+	return p
+}
+
+// hostOf is personOf as yet without a model.
+func hostOf(t testing.TB, manager units.Manager, more ...testkit.Bind) *person {
+	t.Helper()
 	testkit.Need(t, testkit.OnPath("bwrap"), "bwrap (apt-get install bubblewrap)")
 	testkit.Need(t, testkit.OnPath("node"), "node")
 	program, err := claude.Find(os.Getenv)
@@ -79,22 +87,29 @@ func personOf(t testing.TB, manager units.Manager, rules []scriptmodel.Rule, mor
 	p := &person{t: t, manager: manager, places: map[string]string{}}
 	p.host = testkit.NewHost(t, testkit.HostOptions{Users: []string{owner}, Linger: []string{owner}, Binds: append(more,
 		testkit.Bind{Host: bin, Inside: programs}, testkit.Bind{Host: filepath.Dir(program), Inside: "/srv/claude"})})
-	if p.model, err = scriptmodel.New(scriptmodel.Script{Rules: rules}, scriptmodel.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go p.model.Serve(l)
-	t.Cleanup(func() { p.model.Close() })
-	p.env = []string{"env", "AUTOAGENT_UPSTREAM=http://" + l.Addr().String(), "AUTOAGENT_CLAUDE=/srv/claude/" + filepath.Base(program)}
+	p.env = []string{"env", "AUTOAGENT_CLAUDE=/srv/claude/" + filepath.Base(program)}
 	cmd := p.host.Command(t.Context(), owner, programs+"/AutoAgentProject", "login", "--kind", "api-key")
 	cmd.Stdin = strings.NewReader("example-key-of-sixteen\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("login: %v\n%s", err, out)
 	}
 	return p
+}
+
+// plays makes the model, which plays a script.
+func (p *person) plays(rules ...scriptmodel.Rule) {
+	p.t.Helper()
+	var err error
+	if p.model, err = scriptmodel.New(scriptmodel.Script{Rules: rules}, scriptmodel.Options{}); err != nil {
+		p.t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	go p.model.Serve(l)
+	p.t.Cleanup(func() { p.model.Close() })
+	p.env = append(p.env, "AUTOAGENT_UPSTREAM=http://"+l.Addr().String())
 }
 
 // asks is who starts and stops: with the system's manager root does.
