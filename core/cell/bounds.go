@@ -11,8 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bounds tells what bounds a cell that this process starts: the cgroup where one does, else the resource limits.
-func bounds(l Limits) []string {
+// Bounds tells what bounds a cell with these limits that this process starts: the cgroup where one does, else the resource
+// limits.
+func Bounds(l Limits) []string {
+	l = l.orDefault()
 	processes := fmt.Sprintf("processes: %d (resource limit)", l.Processes)
 	if os.Geteuid() == 0 {
 		processes = "processes: not by itself, the kernel exempts uid 0"

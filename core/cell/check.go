@@ -41,7 +41,7 @@ func Check(ctx context.Context) (Report, error) {
 			return r, usererr.New(usererr.Environment, "", "a wall of the cell does not hold: %s: %s", a.Name, a.Detail)
 		}
 	}
-	r.Bounds = bounds(Limits{}.orDefault())
+	r.Bounds = Bounds(Limits{})
 	return r, nil
 }
 

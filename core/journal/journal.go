@@ -52,6 +52,8 @@ const (
 	ApprovalAsked   = "approval_asked"
 	ApprovalDecided = "approval_decided"
 	PersonTold      = "person_told"
+	MemoryRanOut    = "memory_ran_out"
+	WallFailed      = "wall_failed"
 )
 
 // Event is one line.

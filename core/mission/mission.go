@@ -22,6 +22,9 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
+// NetworkNone is a network of the cells' own: nothing but the agent program's way to its model leads out of it.
+const NetworkNone = "none"
+
 // Mission is mission.json: what was fixed at the start. It never changes afterwards.
 type Mission struct {
 	Version    int       `json:"version"`
@@ -41,6 +44,10 @@ type Mission struct {
 	Budget         money.Amount `json:"budget"`
 	StepLimit      int64        `json:"step_limit"` // most that one step may use, in the budget's unit
 	MinRun         int64        `json:"min_run"`    // least that a run is started with, in the budget's unit
+
+	Bounds  Bounds   `json:"bounds,omitzero"`
+	Read    []string `json:"read,omitempty"`    // files and folders that agents may read besides their clones
+	Network string   `json:"network,omitempty"` // of the cells: empty, open, or NetworkNone
 
 	VerifyLimit Duration `json:"verify_limit,omitempty"` // wall clock of a verify command; 0: the default
 

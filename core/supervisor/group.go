@@ -16,8 +16,8 @@ import (
 )
 
 // Bound says in words what will bound a mission as a whole that this process starts.
-func (s *Supervisor) Bound() string {
-	bounds, lacks := cgroup.Probe(s.limits())
+func (s *Supervisor) Bound(b mission.Bounds) string {
+	bounds, lacks := cgroup.Probe(s.limits(b))
 	switch {
 	case len(bounds) == 0:
 		return "limits are per process, no cgroup bounds the whole (" + lacks + ")"
@@ -27,11 +27,19 @@ func (s *Supervisor) Bound() string {
 	return "the whole is bounded by " + strings.Join(bounds, " and ") + " (cgroup)"
 }
 
-func (s *Supervisor) limits() cgroup.Limits {
-	if s.Limits == (cgroup.Limits{}) {
-		return cgroup.Default()
+// limits are what the mission says, where it says something.
+func (s *Supervisor) limits(b mission.Bounds) cgroup.Limits {
+	l := s.Limits
+	if l == (cgroup.Limits{}) {
+		l = cgroup.Default()
 	}
-	return s.Limits
+	if b.Memory > 0 {
+		l.Memory = b.Memory
+	}
+	if b.Tasks > 0 {
+		l.Tasks = int64(b.Tasks)
+	}
+	return l
 }
 
 // groupName is the same for whoever looks at the mission, and no other mission's of this machine.
@@ -53,7 +61,7 @@ func (l *loop) takeGroup() error {
 		return err
 	}
 	owner := Owner{Version: mission.Version, Process: self, Since: time.Now().UTC()}
-	if l.group, err = cgroup.Open(groupName(l.st), l.s.limits()); err != nil {
+	if l.group, err = cgroup.Open(groupName(l.st), l.s.limits(l.m.Bounds)); err != nil {
 		l.s.Log.Info("no cgroup for the mission", "why", err)
 		l.group = nil
 	} else {

@@ -316,10 +316,13 @@ func TestGroupRemoved(t *testing.T) {
 func TestBound(t *testing.T) {
 	grouped(t, "")
 	s := &supervisor.Supervisor{Limits: cgroup.Limits{Memory: 64 << 20, Tasks: 50}}
-	if got, want := s.Bound(), "the whole is bounded by memory 64 MiB and 50 tasks (cgroup)"; got != want {
+	if got, want := s.Bound(mission.Bounds{}), "the whole is bounded by memory 64 MiB and 50 tasks (cgroup)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := new(supervisor.Supervisor).Bound(); !strings.HasPrefix(got, "the whole is bounded by memory ") || !strings.HasSuffix(got, " tasks (cgroup)") {
+	if got, want := s.Bound(mission.Bounds{Memory: 128 << 20, Tasks: 60}), "the whole is bounded by memory 128 MiB and 60 tasks (cgroup)"; got != want {
+		t.Errorf("of the mission: %q, want %q", got, want)
+	}
+	if got := new(supervisor.Supervisor).Bound(mission.Bounds{}); !strings.HasPrefix(got, "the whole is bounded by memory ") || !strings.HasSuffix(got, " tasks (cgroup)") {
 		t.Errorf("without limits of its own: %q", got)
 	}
 }
@@ -327,7 +330,7 @@ func TestBound(t *testing.T) {
 // TestOrdinaryUser: without a cgroup everything works, and the reason is told.
 func TestOrdinaryUser(t *testing.T) {
 	if os.Geteuid() == 65534 {
-		if got, want := new(supervisor.Supervisor).Bound(), "limits are per process, no cgroup bounds the whole (this user may not make cgroups here)"; got != want {
+		if got, want := new(supervisor.Supervisor).Bound(mission.Bounds{}), "limits are per process, no cgroup bounds the whole (this user may not make cgroups here)"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		return

@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
+	"example.com/AutoAgentProject/core/cgroup"
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/ledger"
@@ -98,6 +100,7 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 			t.Line(ctx, "working", a.Step, run, "%s: %s", t.doing(a.Step), e.Text)
 		}
 	}
+	killed := cgroup.MemoryKills()
 	res, err := t.Runner.Run(ctx, job)
 	if werr := w.done(); werr != nil { // what it wrote down before is the truth then
 		t.Log.Warn("the gateway of a run did not end in order", "run", run, "err", werr)
@@ -111,6 +114,10 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	}
 	if err != nil {
 		return none, Idle, errors.Join(fmt.Errorf("start a run: %w", err), t.release(keep, run, "the program could not be started"))
+	}
+	if n := cgroup.MemoryKills() - killed; n > 0 {
+		res = outOfMemory(res)
+		t.Event(journal.Event{Kind: journal.MemoryRanOut, Step: a.Step, Run: run, Text: fmt.Sprintf("the memory of the mission ran out: the kernel ended %d of its processes", n)})
 	}
 	if err := t.saveResult(run, res); err != nil {
 		return none, Idle, errors.Join(err, t.settle(keep, run, res))
@@ -137,6 +144,15 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	h.Alone = false
 	out, err = t.heed(keep, h, res)
 	return res, out, err
+}
+
+// outOfMemory is the result of a run during which the kernel ended processes of the mission for want of memory. A program
+// that lived on and gave its answer has only lost a command.
+func outOfMemory(res runner.Result) runner.Result {
+	if res.Verdict == runner.Failed && (res.Class == "oom" || res.Class == "no-result" || res.Class == "exit") {
+		res.Class, res.Reason = "oom", "the memory of the mission ran out, and the kernel ended the program"
+	}
+	return res
 }
 
 func because(res runner.Result) string {
@@ -261,7 +277,7 @@ func (t *Tick) job(run string, limit money.Amount, a Ask) (runner.Job, *os.File,
 		return runner.Job{}, nil, err
 	}
 	j := runner.Job{
-		Run: run, Dir: a.Dir, Scratch: scratch, Inputs: a.Inputs, SystemPrompt: system, Prompt: a.Prompt,
+		Run: run, Dir: a.Dir, Scratch: scratch, Inputs: append(slices.Clone(a.Inputs), t.Mission.Read...), SystemPrompt: system, Prompt: a.Prompt,
 		Model: or(a.model, t.Mission.Model), Tools: a.Profession.Tools, Schema: a.Schema, MaxTurns: a.Profession.MaxTurns,
 		Wall: a.Profession.Wall, Silence: a.Profession.Silence,
 		Transcript: transcript, Follow: a.Follow,

@@ -38,7 +38,7 @@ func (t *Tick) Check(ctx context.Context, dir, command string) (ok bool, output 
 	ctx, done := context.WithTimeout(ctx, t.Limits.Verify)
 	defer done()
 	out, err := cell.Run(ctx, cell.Spec{
-		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(), Dir: dir, Writable: []string{dir},
+		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(), Dir: dir, Writable: []string{dir}, ReadOnly: t.Mission.Read,
 		Home: filepath.Join(scratch, "home"), Tmp: filepath.Join(scratch, "tmp"), Limits: t.Limits.Cell,
 		OnStart: noteCell(t.Store.Agent(t.Agent.Name)),
 	}, maxOutput)

@@ -50,10 +50,10 @@ func (s Settings) fields(m mission.Mission) fields {
 		Root: s.Root, Bin: s.Bin, UnitDir: s.UnitDir, Data: st.Dir(), Logs: st.Logs(), Work: st.Work(), Login: s.Login,
 		Environment: s.environment(), Grace: seconds(grace), Every: seconds(s.every()),
 		OwnTmp: !slices.ContainsFunc(s.needed(m), inTmp),
-		Memory: "75%", Tasks: or(s.Tasks, DefaultTasks), CPUWeight: or(s.CPUWeight, DefaultCPUWeight),
+		Memory: "75%", Tasks: or(m.Bounds.Tasks, or(s.Tasks, DefaultTasks)), CPUWeight: or(m.Bounds.CPUWeight, or(s.CPUWeight, DefaultCPUWeight)),
 	}
-	if s.Memory > 0 {
-		f.Memory = fmt.Sprint(s.Memory)
+	if memory := or(m.Bounds.Memory, s.Memory); memory > 0 {
+		f.Memory = fmt.Sprint(memory)
 	}
 	for _, a := range m.Roster {
 		f.Wanted = append(f.Wanted, base+"-"+a.Name+".socket", base+"-"+a.Name+".timer")

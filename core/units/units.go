@@ -54,6 +54,7 @@ type Settings struct {
 	Env   map[string]string // more for ticks, AUTOAGENT_… only; whoever may look at units can read them
 	Login string            // system manager: login file that is handed over as a credential; empty: ticks open it themselves
 
+	// What a mission says goes before these.
 	Memory    int64 // bytes; 0: three quarters of the machine's
 	Tasks     int   // processes and threads; 0: DefaultTasks
 	CPUWeight int   // 1 to 10000 against 100 of others; 0: DefaultCPUWeight

@@ -15,6 +15,7 @@ import (
 
 	"example.com/AutoAgentProject/core/caps"
 	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/usererr"
@@ -46,6 +47,12 @@ type config struct {
 	NotifyWebhook     string `yaml:"notify_webhook"`      // address that each message is posted to
 	QuietHours        string `yaml:"quiet_hours"`         // default of --quiet-hours
 	TellEvery         string `yaml:"tell_every"`          // milestones are told no more often
+
+	Memory    string   `yaml:"memory"`     // that a mission may take as a whole, for example 8GiB
+	Tasks     int      `yaml:"tasks"`      // processes and threads of a mission as a whole
+	CPUWeight int      `yaml:"cpu_weight"` // of a mission against 100 of others
+	Read      []string `yaml:"read"`       // files and folders that agents of all missions may read
+	Network   string   `yaml:"network"`    // default of --network
 }
 
 const (
@@ -120,6 +127,8 @@ func (c config) wrong() string {
 		return fmt.Sprintf("daily_cap %q is no amount of money, write for example 10usd", c.DailyCap)
 	case c.MonthlyCap != "" && badAmount(c.MonthlyCap):
 		return fmt.Sprintf("monthly_cap %q is no amount of money, write for example 200usd", c.MonthlyCap)
+	case c.boundsWrong() != "":
+		return c.boundsWrong()
 	case c.VerifyMinutes < 0 || c.VerifyMinutes > maxVerifyMinutes:
 		return fmt.Sprintf("verify_minutes %d is not from 1 to %d", c.VerifyMinutes, maxVerifyMinutes)
 	}
@@ -141,6 +150,19 @@ func (c config) caps() caps.Limits {
 		l.Month, _ = money.ParseUSD(c.MonthlyCap)
 	}
 	return l
+}
+
+// bounds are those of missions, empty where nothing is said.
+func (c config) bounds() mission.Bounds {
+	n, _ := mission.ParseMemory(c.Memory) // checked when it was read
+	return mission.Bounds{Memory: n, Tasks: c.Tasks, CPUWeight: c.CPUWeight}
+}
+
+func (c config) boundsWrong() string {
+	if _, err := mission.ParseMemory(c.Memory); err != nil {
+		return "memory " + err.Error()
+	}
+	return c.bounds().Wrong()
 }
 
 // plans are the subscriptions' plans that a budget in percent can refer to.

@@ -81,6 +81,7 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	if err := fixTelling(m, o, cfg); err != nil {
 		return nil, err
 	}
+	m.Bounds = cfg.bounds()
 	budget, daily, err := parseBudget(first(o.budget, cfg.Budget, "10%"), first(o.daily, cfg.Daily))
 	if err != nil {
 		return nil, err

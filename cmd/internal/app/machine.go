@@ -26,7 +26,7 @@ func (c *cli) machine(ctx context.Context, d *draft, cfg config) error {
 		return err
 	}
 	d.warnings = append(d.warnings, found.Warnings()...)
-	d.walls, d.bounds = wallsSentence(found.Cell), strings.Join(found.Cell.Bounds, ", ")
+	d.walls, d.bounds = wallsSentence(found.Cell), strings.Join(cell.Bounds(cellLimits(m.Bounds)), ", ")
 	if _, priced := money.Default().Rates(m.Model, 0, m.CreatedAt); !priced {
 		d.warnings = append(d.warnings, "no list price is known for "+m.Model+": the dearest one counts")
 	}

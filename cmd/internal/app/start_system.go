@@ -261,7 +261,7 @@ func askRoot(id, poller string) error {
 
 // resolveEngine says who ticks a mission that an ordinary user starts. It is the last of the checks.
 func (c *cli) resolveEngine(ctx context.Context, root store.Root, m *mission.Mission, o startOptions) (sentence, warning string, err error) {
-	embedded := "embedded: this process ticks until the mission ends; " + new(supervisor.Supervisor).Bound()
+	embedded := "embedded: this process ticks until the mission ends; " + new(supervisor.Supervisor).Bound(m.Bounds)
 	if o.fallback != "" {
 		warning = "this process ticks the mission, and it pauses when that ends: " + o.fallback
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/caps"
+	"example.com/AutoAgentProject/core/cell"
 	"example.com/AutoAgentProject/core/claude"
 	"example.com/AutoAgentProject/core/login"
 	"example.com/AutoAgentProject/core/mission"
@@ -61,8 +62,22 @@ func newTick(st *store.Store, m mission.Mission, a mission.Agent, log *slog.Logg
 	if m.Gateway != gatewayOff {
 		t.Price = prices().Cost
 	}
+	t.Limits.Cell = cellLimits(m.Bounds)
 	t.Runner = newRunner(m.Program, m.Path, t)
 	return t, nil
+}
+
+// cellLimits are the limits of each cell of a mission. Where no cgroup bounds the whole, at least no single process takes
+// more of the memory than the mission may.
+func cellLimits(b mission.Bounds) cell.Limits {
+	l := cell.Limits{}
+	if b.Tasks > 0 {
+		l.Processes = min(cell.DefaultProcesses, uint64(b.Tasks))
+	}
+	if b.Memory > 0 {
+		l.DataBytes = min(cell.DefaultDataBytes, uint64(b.Memory))
+	}
+	return l
 }
 
 // roleProgram is the binary that ticks a role: beside this one.

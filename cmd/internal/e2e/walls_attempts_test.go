@@ -87,15 +87,15 @@ var attempts = []attempt{
 	{name: "chroot", do: `unshare -Ur chroot / true`},
 	{name: "ptrace", do: `timeout -s INT 1 strace -o /dev/null -p "$VICTIM2"; [ $? = 124 ]`},
 	{name: "memory of another process", do: `dd if="/proc/$VICTIM2/mem" of=/dev/null bs=1 count=0 && grep -q r "/proc/$VICTIM2/maps"`},
-	{name: "a keyring of the kernel", do: `perl -e 'exit(syscall(248, "user", "autoagent", "x", 1, -3) < 0)'`},
+	{name: "a keyring of the kernel", do: `perl -e 'exit(syscall(248, my $t = "user", my $d = "autoagent", my $p = "x", 1, -2) < 0)'`},
 	{name: "io_uring", do: `perl -e '$p = "\0" x 120; exit(syscall(425, 4, $p) < 0)'`},
-	{name: "a message queue of the host", do: `perl -e 'exit(syscall(68, 4711, 0) < 0)'`}, // msgget
+	{name: "message queues of the host", do: `ipcs -q | grep 0x`},
 
 	// Processes and cgroups.
 	{name: "signal a process of the guard", do: `kill -9 "$VICTIM"; pkill -9 -x "guard-$MARK"`, seen: `! pgrep -x "guard-$MARK"`},
 	{name: "signal a sibling", do: `pkill -9 -x "sib-$MARK"`, seen: `! pgrep -x "sib-$MARK"`},
 	{name: "stop a sibling", do: `pkill -STOP -x "stp-$MARK"`, seen: `grep -q '^State:.T' /proc/$(pgrep -x "stp-$MARK")/status`},
-	{name: "change a sibling's priority", do: `renice -n 10 -p $(pgrep -x "stp-$MARK")`},
+	{name: "change a sibling's priority", do: `p=$(pgrep -x "stp-$MARK") && renice -n 10 -p $p`},
 	{name: "leave the cgroup", do: `sh -c 'echo 0 >"$1/cgroup.procs"' sh "$CG"`},
 	{name: "cgroup.kill", do: `echo 1 >"$CG/cgroup.kill"`, seen: `! grep -q . "$CG/cgroup.procs"`},
 	{name: "cgroup.freeze", do: `echo 0 >"$CG2/cgroup.freeze"`},
@@ -103,11 +103,11 @@ var attempts = []attempt{
 	// Mission data and other agents.
 	{name: "read mission data", do: `cat "$DATA/mission.json"`},
 	{name: "read the logs", do: `ls "$LOGS"`},
-	{name: "chmod on mission data", do: `chmod 000 "$DATA/ledger.jsonl"`, seen: `[ "$(stat -c %a "$DATA/ledger.jsonl")" = 0 ]`},
 	{name: "touch mission data", do: `touch -d 2001-01-01 "$DATA/goal.md"`, seen: `[ "$(stat -c %Y "$DATA/goal.md")" -lt 1000000000 ]`},
 	{name: "flock on mission data", do: `flock -n -x "$DATA/ledger.jsonl" true`},
 	{name: "write the budget", do: `echo x >>"$DATA/mission.json"`, seen: `tail -n 1 "$DATA/mission.json" | grep -x x`},
 	{name: "write the ledger", do: `echo x >>"$DATA/ledger.jsonl"`, seen: `grep -x x "$DATA/ledger.jsonl"`},
+	{name: "chmod on mission data", do: `chmod 000 "$DATA/ledger.jsonl"`, seen: `[ "$(stat -c %a "$DATA/ledger.jsonl")" = 0 ]`},
 	{name: "write the plan", do: `echo x >>"$DATA/plan.json"`, seen: `grep -x x "$DATA/plan.json"`},
 	{name: "approve something", do: `mkdir -p "$DATA/approvals"; echo x >"$DATA/approvals/$MARK"`, seen: `test -e "$DATA/approvals/$MARK"`},
 	{name: "take the tombstone away", do: `rm -f "$DATA"/*.spare "$DATA"/.stop*; echo x >"$DATA/$MARK-stop"`, seen: `test -e "$DATA/$MARK-stop"`},
@@ -119,13 +119,13 @@ var attempts = []attempt{
 	{name: "borrow objects of another repository", do: `mkdir -p .git/objects/info; echo "$OP/private/.git/objects" >.git/objects/info/alternates; git cat-file -p "$SECRETOBJECT"; x=$?; rm -f .git/objects/info/alternates; exit $x`},
 	{name: "read another agent's clone", do: `ls "$WORK/manager/.git"`},
 	{name: "write another agent's clone", do: `echo x >"$WORK/manager/$MARK"`, seen: `test -e "$WORK/manager/$MARK"`},
-	{name: "read another agent's secrets", do: `find "$WORK" -path '*/.cells/*' -name '*.md' | grep -v "^$PWD" | grep .`},
+	{name: "read another agent's secrets", do: `find "$WORK/.cells" -mindepth 1 -maxdepth 1 ! -name codebuilder-1 | grep .`},
 	{name: "read the result's folder", do: `ls -d "$WORK/result" "$WORK/repo.git"`},
 
 	// Secrets.
 	{name: "the environment of the parent", open: loginIsInside, do: `for p in $PPID $(cut -d' ' -f4 /proc/$PPID/stat); do tr '\0' '\n' <"/proc/$p/environ"; done | grep 'example-key-of-sixteen'`},
 	{name: "the environment of others", do: `cat /proc/[0-9]*/environ | tr '\0' '\n' | grep '^OPERATOR_SECRET='`},
-	{name: "command lines of others", do: `cat /proc/[0-9]*/cmdline | tr '\0' '\n' | grep "^operator's argumen[t]"`},
+	{name: "command lines of others", do: `cat /proc/[0-9]*/cmdline | tr '\0' '\n' | grep '^operator-argumen[t]$'`},
 	{name: "the operator's login", do: `grep -r example-key "$OP/.config/autoagent"`},
 	{name: "the agent program's own login", do: `cat "$OP/.claude/.credentials.json"`},
 	{name: "ssh keys", do: `cat "$OP/.ssh/id_example"`},

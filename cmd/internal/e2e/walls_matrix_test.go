@@ -130,7 +130,8 @@ func TestEscape(t *testing.T) {
 		}
 		if !controls[i] {
 			control = "fails"
-			t.Errorf("%s: it fails without walls, too, and shows nothing", a.name)
+			said, _ := p.host.Run(t.Context(), "", "cat", "/tmp/control/"+file(i)+"-out")
+			t.Errorf("%s: it fails without walls, too, and shows nothing\n%s", a.name, said)
 		}
 		cells := []string{a.name, control}
 		for _, g := range columns {
@@ -198,7 +199,8 @@ mkdir -p /srv/victims && chmod 777 /srv/victims`)
 printf '[user]\n\tsecret = x\n' >.secret-config
 echo 'an example of a key' >.ssh/id_example; echo x >.gnupg/secring; echo x >.aws/credentials; echo x >.npmrc; echo x >.claude/.credentials.json
 tmux -S ~/tmux.sock new-session -d 'sleep 100000'
-ssh-agent -a ~/agent.sock >/dev/null`)
+ssh-agent -a ~/agent.sock >/dev/null
+ipcmk -Q >/dev/null`)
 	v.object = p.sh("alice", `cd private && git init -q . && echo secret >s && git hash-object -w s`)
 	for _, g := range grounds {
 		p.sh("alice", "echo >"+outside+"/"+g.mark+"-target; : >"+outside+"/"+g.mark+"-here; : >"+outside+"/"+g.mark+"-target")
@@ -211,7 +213,7 @@ base=/sys/fs/cgroup/unified; [ -d $base ] || base=/sys/fs/cgroup
 echo $base$(systemctl --user show --value -p ControlGroup `+unit+`)`)
 		}
 	}
-	p.spawn("exec perl -e '$0 = \"op-args\"; exec {\"/srv/victims/op-args\"} (\"operator'\"'\"'s argument\", \"100000\")'", "")
+	p.spawn("exec bash -c 'exec -a operator-argument sleep 100000'", "")
 	v.of["ns-victim"] = p.spawn("cp /usr/bin/sleep /srv/victims/ns-victim && exec unshare -Urm /srv/victims/ns-victim 100000", "ns-victim")
 
 	docker, err := net.Listen("unix", p.host.Path("/run/docker.sock"))
@@ -233,6 +235,7 @@ echo $base$(systemctl --user show --value -p ControlGroup `+unit+`)`)
 				if err != nil {
 					return
 				}
+				_, _ = c.Read(make([]byte, 1024))
 				_, _ = c.Write([]byte("HTTP/1.0 200 OK\r\n\r\n{}"))
 				c.Close()
 			}
@@ -281,11 +284,11 @@ echo secret >"$WORK/.cells/other/run/system.md"`)
 			if a.asRoot != root {
 				continue
 			}
-			fmt.Fprintf(&all, "cat >$TMPDIR/%[1]s <<'END-OF-ATTEMPT'\n%[2]s%[3]s\nEND-OF-ATTEMPT\nexample=example-key-of-sixteen timeout 10 sh $TMPDIR/%[1]s </dev/null >$TMPDIR/out 2>&1; echo \"%[1]s $?\" >>%[4]s\n",
+			fmt.Fprintf(&all, "cat >$TMPDIR/%[1]s <<'END-OF-ATTEMPT'\n%[2]s%[3]s\nEND-OF-ATTEMPT\nexample=example-key-of-sixteen timeout 10 sh $TMPDIR/%[1]s </dev/null >$TMPDIR/%[1]s-out 2>&1; echo \"%[1]s $?\" >>%[4]s\n",
 				file(i), g.variables(v), a.do, outside+"/verdicts-control")
 			if a.careless != "" {
-				fmt.Fprintf(&all, "cat >$TMPDIR/%[1]s <<'END-OF-ATTEMPT'\n%[2]s%[3]s\nEND-OF-ATTEMPT\ntimeout 10 sh $TMPDIR/%[1]s </dev/null >/dev/null 2>&1\n", file(i), g.variables(v), a.careless)
-				all.WriteString("git config --remove-section core; git config core.bare false; rm -rf .git/hooks .gitattributes hp; for s in diff filter.evil alias; do git config --remove-section $s; done; git reset -q --hard 2>/dev/null\n")
+				fmt.Fprintf(&all, "cat >$TMPDIR/%[1]s <<'END-OF-ATTEMPT'\n%[2]s%[3]s\nEND-OF-ATTEMPT\ntimeout 10 sh $TMPDIR/%[1]s </dev/null >>$TMPDIR/%[1]s-out 2>&1\n", file(i), g.variables(v), a.careless)
+				all.WriteString("git config --remove-section core; git config core.repositoryformatversion 0; git config core.bare false; rm -rf .git/hooks .gitattributes hp; for s in diff filter.evil alias; do git config --remove-section $s; done; git reset -q --hard 2>/dev/null\n")
 			}
 		}
 		return all.String()
