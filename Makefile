@@ -40,6 +40,9 @@ kill: tools ## kill ticks at each of their steps (many minutes)
 systemd: tools ## missions of systemd through power cuts, faults and long waits (about half an hour)
 	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run TestSystemd -timeout 60m -v
 
+walls: tools ## try every way out of the walls with every engine, and write down what came of it
+	AUTOAGENT_FULL=1 AUTOAGENT_MATRIX=$(CURDIR)/docs/isolation.md $(GO) test ./cmd/internal/e2e -run 'TestEscape|TestWalls' -timeout 20m -v
+
 fuzz: ## run each fuzz target for a minute
 	@for p in $$($(GO) list ./core/...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime 1m || exit 1; done; done

@@ -36,6 +36,7 @@ type startOptions struct {
 	from        string
 	fromHead    bool
 	verify      string
+	read        []string
 	engine      string
 	user        bool
 	system      bool
@@ -92,6 +93,7 @@ func (c *cli) startCommand() *cobra.Command {
 	f.StringVar(&o.from, "from", "", "git repository or `folder` to start from")
 	f.BoolVar(&o.fromHead, "from-head", false, "take HEAD of --from although it does not hold everything that lies there")
 	f.StringVar(&o.verify, "verify", "", "`command` that must pass at the end in a fresh checkout of the result")
+	f.StringArrayVar(&o.read, "read", nil, "file or `folder` that agents may read besides their own clone; can be given several times")
 	f.StringVar(&o.engine, "engine", "", "`name` of who ticks: systemd, or embedded, which is this process (default systemd where it answers)")
 	f.BoolVar(&o.user, "user", false, "with systemd: your user manager (default)")
 	f.BoolVar(&o.system, "system", false, "with systemd: the system's manager (default for root, with --run-as)")
@@ -283,6 +285,9 @@ func (c *cli) describe(d *draft) {
 		row("from", "%s, HEAD %s", m.From.Path, strings.TrimSpace(m.From.Commit[:10]+" "+m.From.Branch))
 	default:
 		row("from", "%s, all its files", m.From.Path)
+	}
+	if len(m.Read) > 0 {
+		row("read", "agents may read %s", strings.Join(m.Read, ", "))
 	}
 	if m.Verify != "" {
 		row("verify", "%s", m.Verify)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,6 +97,9 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 		if m.Credentials, err = c.credentials(); err != nil {
 			return nil, err
 		}
+	}
+	if m.Read, err = c.readable(string(d.root), append(slices.Clone(cfg.Read), o.read...), m.Credentials); err != nil {
+		return nil, err
 	}
 	if err := source(ctx, d.root, m, o); err != nil {
 		return nil, err
