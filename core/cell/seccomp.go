@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// refused are the system calls that no program of a cell has a use for: they change what is mounted, leave or make
-// namespaces, look into other processes, or are known ways into the kernel. They answer EPERM.
+// refused are system calls that are not allowed and answer EPERM, because whoever makes one means it: they change what is
+// mounted, leave or make namespaces, look into other processes, or are known ways into the kernel. Every other call that
+// is not allowed answers that it does not exist, so that a C library falls back to an older one.
 func refused() []uint32 {
 	return []uint32{
 		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_MOUNT_SETATTR,
@@ -22,11 +24,15 @@ func refused() []uint32 {
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 		unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
 		unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_SWAPON, unix.SYS_SWAPOFF,
+		unix.SYS_FANOTIFY_INIT, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES,
 		unix.SYS_REBOOT, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_VHANGUP,
 	}
 }
 
 const (
+	queryPersonality = 0xffffffff
+	noRandomize      = 0x40000 // ADDR_NO_RANDOMIZE: what thread sanitizers ask for
+
 	newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
@@ -34,6 +40,7 @@ const (
 	retEPERM = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	// clone3 hides its flags behind a pointer; told that it does not exist, every C library falls back to clone.
 	retENOSYS = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	retFamily = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
 
 	// Offsets in struct seccomp_data.
 	offsetCall = 0
@@ -56,7 +63,7 @@ func answerWith(k uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k}
 }
 
-// filterProgram is the system call filter for one architecture: a deny-list.
+// filterProgram is the system call filter for one architecture: an allow-list.
 func filterProgram(arch uint32) []unix.SockFilter {
 	p := []unix.SockFilter{
 		load(offsetArch),
@@ -67,24 +74,48 @@ func filterProgram(arch uint32) []unix.SockFilter {
 	if arch == unix.AUDIT_ARCH_X86_64 {
 		p = append(p, on(unix.BPF_JGE, x32Bit, 0, 1), answerWith(retENOSYS))
 	}
-	for _, call := range refused() {
-		p = append(p, on(unix.BPF_JEQ, call, 0, 1), answerWith(retEPERM))
+	for _, r := range ranges(allowed()) {
+		if r[0] == r[1] {
+			p = append(p, on(unix.BPF_JEQ, r[0], 0, 1), answerWith(retAllow))
+		} else {
+			p = append(p, on(unix.BPF_JGE, r[0], 0, 2), on(unix.BPF_JGT, r[1], 1, 0), answerWith(retAllow))
+		}
 	}
-	p = append(p, on(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), answerWith(retENOSYS))
-	// refuse answers EPERM if op holds for any of ks and the argument, and allows the call otherwise.
-	refuse := func(call uint32, arg uint32, op uint16, ks ...uint32) {
+	// look answers yes if op holds for any of ks and the argument of the call, else no.
+	look := func(call uint32, arg uint32, yes, no uint32, op uint16, ks ...uint32) {
 		n := uint8(len(ks))
 		p = append(p, on(unix.BPF_JEQ, call, 0, n+3), load(offsetArgs+8*arg))
 		for i, k := range ks {
 			p = append(p, on(op, k, n-uint8(i), 0))
 		}
-		p = append(p, answerWith(retAllow), answerWith(retEPERM))
+		p = append(p, answerWith(no), answerWith(yes))
 	}
-	refuse(unix.SYS_CLONE, 0, unix.BPF_JSET, newNamespaces)
-	refuse(unix.SYS_UNSHARE, 0, unix.BPF_JSET, newNamespaces|unix.CLONE_NEWTIME)
-	refuse(unix.SYS_IOCTL, 1, unix.BPF_JEQ, unix.TIOCSTI, unix.TIOCLINUX) // both type into a terminal that is not theirs
-	refuse(unix.SYS_SOCKET, 0, unix.BPF_JEQ, unix.AF_VSOCK)               // reaches the machine below this one
-	return append(p, answerWith(retAllow))
+	look(unix.SYS_CLONE, 0, retEPERM, retAllow, unix.BPF_JSET, newNamespaces)
+	look(unix.SYS_UNSHARE, 0, retEPERM, retAllow, unix.BPF_JSET, newNamespaces|unix.CLONE_NEWTIME)
+	look(unix.SYS_IOCTL, 1, retEPERM, retAllow, unix.BPF_JEQ, unix.TIOCSTI, unix.TIOCLINUX) // both type into a terminal that is not theirs
+	look(unix.SYS_PERSONALITY, 0, retAllow, retEPERM, unix.BPF_JEQ, 0, noRandomize, queryPersonality)
+	for _, call := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
+		look(call, 0, retAllow, retFamily, unix.BPF_JEQ, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
+	}
+	for _, call := range refused() {
+		p = append(p, on(unix.BPF_JEQ, call, 0, 1), answerWith(retEPERM))
+	}
+	return append(p, answerWith(retENOSYS))
+}
+
+// ranges are the numbers as a sorted list of ranges, both ends included.
+func ranges(numbers []uint32) [][2]uint32 {
+	numbers = slices.Clone(numbers)
+	slices.Sort(numbers)
+	var out [][2]uint32
+	for _, n := range numbers {
+		if last := len(out) - 1; last >= 0 && n <= out[last][1]+1 {
+			out[last][1] = n
+		} else {
+			out = append(out, [2]uint32{n, n})
+		}
+	}
+	return out
 }
 
 // seccomp puts the filter on this thread, which must have no_new_privs set.

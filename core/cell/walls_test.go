@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func TestForbiddenCalls(t *testing.T) {
 	for name, want := range map[string]unix.Errno{
 		"ptrace": unix.EPERM, "mount": unix.EPERM, "setns": unix.EPERM, "add_key": unix.EPERM, "bpf": unix.EPERM,
 		"io_uring_setup": unix.EPERM, "userfaultfd": unix.EPERM, "unshare-user": unix.EPERM, "unshare-mounts": unix.EPERM,
-		"clone-user": unix.EPERM, "vsock": unix.EPERM, "tiocsti": unix.EPERM, "tiocsti-high": unix.EPERM,
+		"clone-user": unix.EPERM, "vsock": unix.EAFNOSUPPORT, "tiocsti": unix.EPERM, "tiocsti-high": unix.EPERM,
 		"ioctl": unix.ENOTTY, "unshare-files": 0, "clone3": unix.ENOSYS,
 	} {
 		if g := got[name]; g != strconv.Itoa(int(want)) && !(name == "ioctl" && g == strconv.Itoa(int(unix.EACCES))) {
@@ -52,9 +53,50 @@ func TestFilterProgram(t *testing.T) {
 		{"files of its own", amd64, amd64, unix.SYS_UNSHARE, unix.CLONE_FILES, retAllow},
 		{"clone3", amd64, amd64, unix.SYS_CLONE3, 0, retENOSYS},
 		{"inet socket", amd64, amd64, unix.SYS_SOCKET, unix.AF_INET6, retAllow},
+		{"crypto socket", amd64, amd64, unix.SYS_SOCKET, unix.AF_ALG, retFamily},
+		{"pair of another family", amd64, amd64, unix.SYS_SOCKETPAIR, unix.AF_TIPC, retFamily},
+		{"ioctl", amd64, amd64, unix.SYS_IOCTL, unix.TCGETS, retAllow},
+		{"typing into a terminal", amd64, amd64, unix.SYS_IOCTL, unix.TIOCSTI, retEPERM},
+		{"ask for the personality", amd64, amd64, unix.SYS_PERSONALITY, 0xffffffff, retAllow},
+		{"readable is executable", amd64, amd64, unix.SYS_PERSONALITY, 0x400000, retEPERM},
+		{"a call of the future", amd64, amd64, 900, 0, retENOSYS},
+		{"the largest number", arm64, arm64, 0xffffffff, 0, retENOSYS},
 	} {
 		if got := interpret(t, filterProgram(c.program), c.caller, c.call, c.arg); got != c.want {
 			t.Errorf("%s: got %#x, want %#x", c.name, got, c.want)
+		}
+	}
+}
+
+// Every call has one answer: it is allowed, refused, or unknown.
+func TestEveryCall(t *testing.T) {
+	allow, refuse := map[uint32]bool{}, map[uint32]bool{}
+	for _, n := range allowed() {
+		allow[n] = true
+	}
+	for _, n := range refused() {
+		refuse[n] = true
+		if allow[n] {
+			t.Errorf("call %d is allowed and refused", n)
+		}
+	}
+	byArgument := []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE, unix.SYS_IOCTL, unix.SYS_PERSONALITY, unix.SYS_SOCKET, unix.SYS_SOCKETPAIR}
+	p := filterProgram(unix.AUDIT_ARCH_X86_64)
+	if len(p) > unix.BPF_MAXINSNS {
+		t.Fatalf("the filter has %d instructions", len(p))
+	}
+	for n := range uint32(1000) {
+		want := retENOSYS
+		switch {
+		case slices.Contains(byArgument, n):
+			continue
+		case allow[n]:
+			want = retAllow
+		case refuse[n]:
+			want = retEPERM
+		}
+		if got := interpret(t, p, unix.AUDIT_ARCH_X86_64, n, 0); got != uint32(want) {
+			t.Errorf("call %d: %#x, want %#x", n, got, want)
 		}
 	}
 }
@@ -81,6 +123,8 @@ func interpret(t *testing.T, p []unix.SockFilter, arch, call uint32, arg uint64)
 			holds = acc == i.K
 		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
 			holds = acc >= i.K
+		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			holds = acc > i.K
 		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
 			holds = acc&i.K != 0
 		default:
