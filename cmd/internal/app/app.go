@@ -129,7 +129,7 @@ func (c *cli) root() *cobra.Command {
 		return usererr.New(usererr.Usage, hint, "%s", err)
 	})
 	cmd.AddCommand(c.startCommand(), c.runCommand(), c.statusCommand(), c.listCommand(), c.abortCommand(), c.logsCommand(),
-		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand(), c.stopMissionCommand(), c.writeAsOwnerCommand(), c.resumeCommand(), c.hoursCommand(), c.budgetCommand(), c.reconcileCommand(),
+		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.removeCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand(), c.stopMissionCommand(), c.writeAsOwnerCommand(), c.resumeCommand(), c.hoursCommand(), c.budgetCommand(), c.reconcileCommand(),
 		c.pauseCommand(), c.approvalsCommand(), c.approveCommand(), c.rejectCommand(), c.tellCommand(), c.muteCommand(), c.unmuteCommand(), c.ackCommand(), c.pollerCommand(),
 		c.completionCommand())
 	cmd.AddCommand(c.usageCommand(), c.costsCommand())
