@@ -39,7 +39,7 @@ func layers() []layer {
 			[]string{"words"}, []string{"github.com/goccy/go-yaml"}},
 		{"storage", []string{"core/files", "core/store", "core/queue", "core/ledger", "core/journal", "core/proc", "core/wake", "core/login", "core/caps", "core/logline", "core/usage"},
 			[]string{"words", "storage"}, nil},
-		{"engines", []string{"core/cgroup", "core/cell", "core/claude", "core/git", "core/tick", "core/engine", "core/supervisor", "core/systemdengine", "core/view", "core/scriptmodel", "core/units", "core/preflight", "core/gateway", "core/notify", "core/telegram"},
+		{"engines", []string{"core/audit", "core/cgroup", "core/cell", "core/claude", "core/git", "core/tick", "core/engine", "core/supervisor", "core/systemdengine", "core/view", "core/scriptmodel", "core/units", "core/preflight", "core/gateway", "core/notify", "core/telegram"},
 			[]string{"words", "storage", "engines"}, nil},
 		{"roles", []string{"core/manager", "core/specialist", "core/guard", "core/reporter"},
 			[]string{"words", "storage", "engines"}, nil}, // not each other

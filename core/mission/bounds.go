@@ -2,6 +2,7 @@ package mission
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -34,16 +35,21 @@ func (b Bounds) Wrong() string {
 	return ""
 }
 
+var memoryText = regexp.MustCompile(`^([0-9]{1,7}(?:\.[0-9]{1,3})?) ?([KMGT])(?:iB)?$`)
+
 // ParseMemory reads an amount of memory: a number and KiB, MiB, GiB or TiB, of which the iB may be left out. Empty is 0.
 func ParseMemory(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
 	}
-	digits := strings.TrimRight(strings.TrimSuffix(strings.TrimSuffix(s, "B"), "i"), "KMGT ")
-	shift := strings.Index("KMGT", strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(s[len(digits):], "B"), "i")))
-	n, err := strconv.ParseFloat(digits, 64)
-	if unit := s[len(digits):]; err != nil || strings.Trim(unit, " ") == "" || shift < 0 || !(n > 0 && n < 1<<20) {
+	found := memoryText.FindStringSubmatch(s)
+	if found == nil {
 		return 0, fmt.Errorf("%q is no amount of memory, write for example 4GiB", s)
 	}
-	return int64(n * float64(int64(1)<<(10*(shift+1)))), nil
+	n, err := strconv.ParseFloat(found[1], 64)
+	shift := 10 * (1 + strings.Index("KMGT", found[2]))
+	if bytes := int64(n * float64(int64(1)<<shift)); err == nil && bytes > 0 && n < 1<<20 {
+		return bytes, nil
+	}
+	return 0, fmt.Errorf("%q is no amount of memory that a machine has", s)
 }

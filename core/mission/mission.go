@@ -98,15 +98,16 @@ const (
 	Budget    Cause = "budget"    // halted: the money is used up
 	Time      Cause = "time"      // halted: the time is used up
 	Damage    Cause = "damage"    // halted: a file of the mission cannot be read
+	Walls     Cause = "walls"     // halted: something outside of the walls changed during a run
 )
 
 // Final says whether a mission that stopped for this cause can never go on.
-func (c Cause) Final() bool { return c != Budget && c != Time && c != Damage }
+func (c Cause) Final() bool { return c != Budget && c != Time && c != Damage && c != Walls }
 
 // Phase is the word for a mission that ended with this cause.
 func (c Cause) Phase() string {
 	switch c {
-	case Budget, Time, Damage:
+	case Budget, Time, Damage, Walls:
 		return "halted: " + string(c)
 	case Completed, FailedEnd, Aborted:
 		return string(c)

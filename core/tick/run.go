@@ -101,7 +101,9 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 		}
 	}
 	killed := cgroup.MemoryKills()
+	look := t.lookAround(ctx, run)
 	res, err := t.Runner.Run(ctx, job)
+	changes := look()
 	if werr := w.done(); werr != nil { // what it wrote down before is the truth then
 		t.Log.Warn("the gateway of a run did not end in order", "run", run, "err", werr)
 	}
@@ -132,6 +134,9 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 			Text: fmt.Sprintf("no price is known for %v; it was charged at the dearest one", res.Spend.Unpriced)})
 	}
 	t.wakeWaiting()
+	if len(changes) > 0 {
+		return res, Over, t.breached(h, run, changes)
+	}
 	if res.Verdict == runner.Killed {
 		return res, Over, t.uncount(h)
 	}

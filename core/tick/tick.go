@@ -53,6 +53,7 @@ type Tick struct {
 	Limits      Limits
 	Now         func() time.Time
 	Log         *slog.Logger
+	Home        string // of the operator; what is audited there stands in audit.go. Empty: nothing
 
 	ledger *ledger.Ledger
 }

@@ -46,7 +46,7 @@ func newTick(st *store.Store, m mission.Mission, a mission.Agent, log *slog.Logg
 		return nil, err
 	}
 	t := &tick.Tick{
-		Store: st, Mission: m, Agent: a, Professions: profs, Limits: tick.DefaultLimits, Now: time.Now, Log: log,
+		Store: st, Mission: m, Agent: a, Professions: profs, Limits: tick.DefaultLimits, Now: time.Now, Log: log, Home: os.Getenv("HOME"),
 		Credential: func() (runner.Credential, error) {
 			f, err := login.Read(m.Credentials)
 			return f.Credential(), err
