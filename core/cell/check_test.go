@@ -83,7 +83,7 @@ func TestProbe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	attempts, err := Probe(t.Context(), data, clone)
+	attempts, err := Probe(t.Context(), data, clone, data, filepath.Dir(filepath.Dir(clone)), "", filepath.Join(data, "none"))
 	if err != nil || len(attempts) < 12 {
 		t.Fatal(attempts, err)
 	}
@@ -136,6 +136,17 @@ func TestTrialsCanFail(t *testing.T) {
 	// Outside of a cell nothing holds.
 	if held, detail := (trial{Do: doSignal, PID: os.Getpid(), NS: ns}).try(); held {
 		t.Errorf("a signal within one namespace: %s", detail)
+	}
+	if name, l, err := abstractSocket(); err != nil {
+		t.Error(err)
+	} else {
+		if held, detail := (trial{Do: doAbstract, Path: name}).try(); held {
+			t.Errorf("an abstract socket of its own: %s", detail)
+		}
+		l.Close()
+	}
+	if held, detail := (trial{Do: doMore}).try(); held {
+		t.Errorf("without no_new_privs: %s", detail)
 	}
 	if held, detail := (trial{Do: doSeccomp}).try(); held {
 		t.Errorf("no filter: %s", detail)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,9 +44,12 @@ const (
 	doConnect   = "connect"   // connect to the socket Path: must fail
 	doLandlock  = "landlock"  // make a file where only Landlock forbids it: must fail
 	doSeccomp   = "seccomp"   // use system calls that only the filter forbids: must fail
+	doMore      = "more"      // have capabilities, or be able to gain some: must not
+	doAbstract  = "abstract"  // connect to the abstract socket Path: must fail
 )
 
 const (
+	abstractTrial = "reach an abstract socket outside"
 	landlockTrial = "write what Landlock forbids"
 	// landlockedFolder is writable in every cell, but left out of the Landlock rules of a cell that tries walls.
 	landlockedFolder = "/var/tmp"
@@ -59,13 +63,21 @@ func wallTrials() []trial {
 		{Name: "write a program of the system", Do: doCreate, Path: "/usr/bin"},
 		{Name: "change a setting of the kernel", Do: doWrite, Path: "/proc/sys/kernel/core_pattern"},
 		{Name: "read the password hashes", Do: doRead, Path: "/etc/shadow"},
+		{Name: "have capabilities", Do: doMore},
+		{Name: "see the cgroups", Do: doRead, Path: "/sys/fs/cgroup"},
+		{Name: "reach Docker", Do: doConnect, Path: "/run/docker.sock"},
+		{Name: "read credentials of services", Do: doRead, Path: "/run/credentials"},
+		{Name: "write shared memory of others", Do: doCreate, Path: "/dev/shm"},
+		{Name: "write temporary files of others", Do: doCreate, Path: "/tmp"},
+		{Name: "write locks of others", Do: doCreate, Path: "/run/lock"},
 	}
 }
 
 // Probe starts a cell as an agent would get it, with the folder clone writable, and tries from inside to get at what
-// must be out of reach: missionsDir (the missions' data), processes, the message buses. Every attempt is reported; a
-// caller starts nothing when one has not held. It takes well under a second.
-func Probe(ctx context.Context, missionsDir, clone string) ([]Attempt, error) {
+// must be out of reach: missionsDir (the missions' data), secrets (files and folders, that need not exist), processes, the
+// message buses; one attempt of each class. Every attempt is reported; a caller starts nothing when one has not held. It
+// takes well under a second.
+func Probe(ctx context.Context, missionsDir, clone string, secrets ...string) ([]Attempt, error) {
 	self := os.Getpid()
 	ns, err := namespace(self)
 	if err != nil {
@@ -82,15 +94,42 @@ func Probe(ctx context.Context, missionsDir, clone string) ([]Attempt, error) {
 		{Name: "reach the system bus", Do: doConnect, Path: "/run/dbus/system_bus_socket"},
 		{Name: "reach the user bus", Do: doConnect, Path: runtimeDir + "/bus"},
 		{Name: "reach the user's systemd", Do: doConnect, Path: runtimeDir + "/systemd/private"},
+		{Name: "read the memory of a process outside", Do: doRead, Path: fmt.Sprintf("/proc/%d/environ", self), NS: ns},
 	}, wallTrials()...)
+	if name, l, err := abstractSocket(); err == nil {
+		defer l.Close()
+		trials = append(trials, trial{Name: abstractTrial, Do: doAbstract, Path: name})
+	}
+	for _, s := range secrets {
+		if s == "" {
+			continue
+		}
+		if !below(clone, s) { // else the way to the clone is in it
+			trials = append(trials, trial{Name: "read " + s, Do: doRead, Path: s})
+		}
+		if isDir(s) {
+			trials = append(trials, trial{Name: "write into " + s, Do: doCreate, Path: s})
+		}
+	}
 	attempts, walls, err := try(ctx, Spec{Dir: clone, Writable: []string{clone}, trials: trials})
 	for i, a := range attempts {
 		if a.Name == landlockTrial && walls.Landlock == 0 {
 			attempts[i].Detail = "the kernel has no Landlock of use: the mounts alone keep the cell from writing"
 			attempts[i].Held = true
 		}
+		if a.Name == abstractTrial && !walls.Scoped {
+			attempts[i].Detail = "the kernel's Landlock does not cut off abstract sockets"
+			attempts[i].Held = true
+		}
 	}
 	return attempts, err
+}
+
+// abstractSocket is a socket of the host without a path, for a cell to try.
+func abstractSocket() (name string, l net.Listener, err error) {
+	name = fmt.Sprintf("@autoagent-probe-%d-%d", os.Getpid(), time.Now().UnixNano())
+	l, err = net.Listen("unix", name)
+	return name, l, err
 }
 
 func try(ctx context.Context, s Spec) ([]Attempt, Walls, error) {
@@ -169,7 +208,12 @@ func (t trial) try() (held bool, detail string) {
 		defer os.Remove(link)
 		err := t.create(link)
 		return err != nil, outcome("create a file through a link in "+t.Path, err)
+	case doMore:
+		return tryMore()
 	case doRead:
+		if t.NS != 0 && strings.HasPrefix(t.Path, fmt.Sprintf("/proc/%d/", os.Getpid())) {
+			return true, "its number is one of the cell's"
+		}
 		f, err := os.Open(t.Path)
 		if err == nil {
 			_, err = f.Readdirnames(1)
@@ -187,7 +231,7 @@ func (t trial) try() (held bool, detail string) {
 		return err != nil, outcome("open "+t.Path+" for writing", err)
 	case doSignal:
 		return t.signal()
-	case doConnect:
+	case doConnect, doAbstract:
 		c, err := net.Dial("unix", t.Path)
 		if err == nil {
 			c.Close()
@@ -217,11 +261,30 @@ func trySeccomp() (held bool, detail string) {
 	if _, err := unix.AddKey("user", "autoagent-probe", []byte("x"), unix.KEY_SPEC_PROCESS_KEYRING); !errors.Is(err, unix.EPERM) {
 		return false, outcome("add a key", err)
 	}
+	if err := unix.PtraceAttach(1); !errors.Is(err, unix.EPERM) {
+		return false, outcome("trace a process", err)
+	}
 	if _, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0); errno != unix.ENOSYS {
 		return false, outcome("clone3", errno)
 	}
 	err := unix.Unshare(unix.CLONE_NEWUSER)
 	return errors.Is(err, unix.EPERM), outcome("make a user namespace", err)
+}
+
+// tryMore looks whether the program has capabilities or could get some by a program with setuid.
+func tryMore() (held bool, detail string) {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false, outcome("read its own status", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		value = strings.TrimSpace(value)
+		if strings.HasPrefix(name, "Cap") && strings.Trim(value, "0") != "" || name == "NoNewPrivs" && value != "1" {
+			return false, name + " is " + value
+		}
+	}
+	return true, "it has none and cannot gain any"
 }
 
 func (t trial) create(dir string) error {

@@ -55,7 +55,7 @@ func (c *cli) create(ctx context.Context, d *draft) (err error) {
 			return err
 		}
 	}
-	if err := proveWalls(ctx, next); err != nil {
+	if err := proveWalls(ctx, next, c.secrets(m.Credentials)...); err != nil {
 		return err
 	}
 	if m.Base, err = c.importSource(ctx, next, m.From); err != nil {
@@ -129,12 +129,12 @@ func taken(id string, err error) error {
 }
 
 // proveWalls lets a cell as an agent would get it try to get out. A wall that does not hold refuses the start.
-func proveWalls(ctx context.Context, st *store.Store) error {
+func proveWalls(ctx context.Context, st *store.Store, secrets ...string) error {
 	clone := st.Clone("probe")
 	if err := os.Mkdir(clone, 0o700); err != nil {
 		return err
 	}
-	attempts, err := cell.Probe(ctx, st.Dir(), clone)
+	attempts, err := cell.Probe(ctx, st.Dir(), clone, secrets...)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,19 @@ func secretsOfHome() []string {
 	}
 }
 
+// secrets are what a probe tries to get at: the login, the operator's home and a few places in it.
+func (c *cli) secrets(login string) []string {
+	home := c.env.Getenv("HOME")
+	if !filepath.IsAbs(home) {
+		return []string{login}
+	}
+	out := []string{login, home}
+	for _, s := range []string{".ssh", ".gnupg", ".aws", ".claude", ".config"} {
+		out = append(out, filepath.Join(home, s))
+	}
+	return out
+}
+
 // secretsOfSystem are those of the machine. What is below /run, /proc, /sys and /dev belongs to processes.
 func secretsOfSystem() []string {
 	return []string{"/run", "/proc", "/sys", "/dev", "/boot", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh", "/etc/ssl/private",
