@@ -8,6 +8,7 @@ package cell
 
 import (
 	"io"
+	"net"
 	"os/exec"
 	"syscall"
 	"time"
@@ -34,6 +35,7 @@ type Spec struct {
 	Tmp       string               // folder of the host that is /tmp inside; empty: one in memory
 	Limits    Limits               // zero fields: the defaults
 	NoNetwork bool                 // a network of its own with nothing but loopback; else the host's
+	Forward   *Forward             // with NoNetwork: the one way out of it; nil: none
 	Stdin     io.Reader            // nil: empty. An *os.File is handed over as it is
 	Stdout    io.Writer            // nil: /dev/null. An *os.File is handed over as it is
 	Stderr    io.Writer            // the same; if it equals Stdout one pipe serves both
@@ -73,10 +75,12 @@ type Cell struct {
 	first   pidfd // first process of the PID namespace: its end is everyone's
 	program pidfd
 	streams *streams
-	ended   chan struct{} // closed when bwrap has ended
-	done    chan struct{} // closed when nothing is left; status and err are valid
-	status  Status
-	err     error
+
+	listener net.Listener  // of Spec.Forward; nil: none
+	ended    chan struct{} // closed when bwrap has ended
+	done     chan struct{} // closed when nothing is left; status and err are valid
+	status   Status
+	err      error
 }
 
 // finish waits for the end of everything and records how the program ended.
@@ -85,6 +89,9 @@ func (c *Cell) finish() {
 	// bwrap's end kills the first process, and the kernel ends it only after all others of its namespace.
 	c.first.kill()
 	c.first.wait()
+	if c.listener != nil {
+		c.listener.Close()
+	}
 	c.err = c.streams.finish(outputDelay)
 	c.status = statusOf(c.bwrap.ProcessState.Sys().(syscall.WaitStatus))
 	c.first.close()

@@ -1,10 +1,12 @@
 package cell
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +21,8 @@ type order struct {
 	Env    []string `json:"env"`
 	Dir    string   `json:"dir"`
 	Limits Limits   `json:"limits"`
-	Write  []string `json:"write"` // paths inside below which Landlock allows writing
+	Write  []string `json:"write"`            // paths inside below which Landlock allows writing
+	Listen uint16   `json:"listen,omitempty"` // port of the socket that the starter gets before the answer; 0: none
 	Trials []trial  `json:"trials,omitempty"`
 }
 
@@ -81,30 +84,51 @@ func (c *channel) hello() (int, error) {
 	return int(cred.Pid), nil
 }
 
-// send gives the order, which the shim takes as its leave to go on, and returns the answer.
-func (c *channel) send(o order) (Walls, error) {
+// send gives the order, which the shim takes as its leave to go on, and returns the answer, with the socket that was asked
+// for.
+func (c *channel) send(o order) (Walls, net.Listener, error) {
+	w, l, err := c.ask(o)
+	if err != nil && l != nil {
+		l.Close()
+		l = nil
+	}
+	return w, l, err
+}
+
+func (c *channel) ask(o order) (w Walls, l net.Listener, err error) {
 	b, err := json.Marshal(o)
 	if err != nil {
-		return Walls{}, err
+		return Walls{}, nil, err
 	}
 	for len(b) > 0 {
 		n, err := unix.SendmsgN(int(c.f.Fd()), b, nil, nil, unix.MSG_NOSIGNAL)
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return Walls{}, errors.Join(errNoAnswer, err)
+			return Walls{}, nil, errors.Join(errNoAnswer, err)
 		}
 		b = b[max(n, 0):]
 	}
 	if err := unix.Shutdown(int(c.f.Fd()), unix.SHUT_WR); err != nil {
-		return Walls{}, errors.Join(errNoAnswer, err)
+		return Walls{}, nil, errors.Join(errNoAnswer, err)
+	}
+	rest := io.Reader(c.f)
+	if o.Listen != 0 {
+		var instead []byte
+		if l, instead, err = c.takeListener(); err != nil {
+			return Walls{}, l, err
+		}
+		rest = io.MultiReader(bytes.NewReader(instead), c.f)
 	}
 	var a answer
-	if err := json.NewDecoder(c.f).Decode(&a); errors.Is(err, io.EOF) {
-		return Walls{}, errNoAnswer
+	if err := json.NewDecoder(rest).Decode(&a); errors.Is(err, io.EOF) {
+		return Walls{}, l, errNoAnswer
 	} else if err != nil {
-		return Walls{}, errors.Join(errNoAnswer, err)
+		return Walls{}, l, errors.Join(errNoAnswer, err)
 	}
 	if a.Error != "" {
-		return a.Walls, fmt.Errorf("shim: %s", a.Error)
+		return a.Walls, l, fmt.Errorf("shim: %s", a.Error)
 	}
-	return a.Walls, nil
+	if o.Listen != 0 && l == nil {
+		return a.Walls, nil, fmt.Errorf("%w: it sent no socket", errNoAnswer)
+	}
+	return a.Walls, l, nil
 }

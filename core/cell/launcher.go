@@ -13,6 +13,7 @@ type Launcher struct {
 	Limits    Limits
 	Binds     []Bind               // seen by every command
 	NoNetwork bool                 //
+	Forward   *Forward             // with NoNetwork
 	OnStart   func(Identity) error // see Spec.OnStart
 }
 
@@ -24,7 +25,7 @@ func (l Launcher) Launch(ctx context.Context, c runner.Command) (runner.Process,
 		Argv: c.Argv, Env: c.Env, Dir: c.Dir,
 		Writable: c.Writable, ReadOnly: c.ReadOnly, Binds: l.Binds,
 		Home: c.Home, Tmp: c.Tmp,
-		Limits: l.Limits, NoNetwork: l.NoNetwork, OnStart: l.OnStart,
+		Limits: l.Limits, NoNetwork: l.NoNetwork, Forward: l.Forward, OnStart: l.OnStart,
 		Stdin: c.Stdin, Stdout: writer(c.Stdout), Stderr: writer(c.Stderr),
 	}
 	cell, err := Start(ctx, s)

@@ -57,6 +57,12 @@ func shim() int {
 	if err := json.Unmarshal(b, &o); err != nil {
 		return tell(ch, answer{Error: err.Error()})
 	}
+	listener := -1
+	if o.Listen != 0 {
+		if listener, err = listenInside(o.Listen); err != nil {
+			return tell(ch, answer{Error: err.Error()})
+		}
+	}
 	var a answer
 	if a.Walls, err = o.enclose(); err != nil {
 		return tell(ch, answer{Error: err.Error()})
@@ -75,6 +81,11 @@ func shim() int {
 	// Last, since the shim itself may need more than what the program is given.
 	if err := o.Limits.apply(); err != nil {
 		return tell(ch, answer{Error: err.Error()})
+	}
+	if listener >= 0 {
+		if err := handOver(ch, listener); err != nil {
+			return exitNotStarted
+		}
 	}
 	if _, err := ch.Write(said); err != nil {
 		return exitNotStarted

@@ -115,6 +115,9 @@ func start(ctx context.Context, s Spec) (*Cell, error) {
 		return nil, explain(err, contents(complaints))
 	}
 	stop := context.AfterFunc(ctx, c.kill)
+	if c.listener != nil {
+		go s.Forward.serve(c.listener)
+	}
 	st.run()
 	go func() {
 		c.finish()
@@ -155,7 +158,10 @@ func (c *Cell) enter(s Spec, ch *channel, v *view) error {
 		}
 	}
 	order := order{Argv: s.Argv, Env: s.Env, Dir: cmp.Or(s.Dir, InsideHome), Limits: s.Limits.orDefault(), Write: v.write, Trials: s.trials}
-	c.walls, err = ch.send(order)
+	if s.Forward != nil {
+		order.Listen = s.Forward.Port
+	}
+	c.walls, c.listener, err = ch.send(order)
 	return err
 }
 

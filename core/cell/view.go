@@ -2,6 +2,7 @@ package cell
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,6 +40,9 @@ func newView(s Spec, own *fileSet) (*view, error) {
 		"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "cell",
 		"--die-with-parent", "--new-session", "--cap-drop", "ALL",
 	}}
+	if s.Forward != nil && (!s.NoNetwork || s.Forward.Port == 0 || s.Forward.Dial == nil) {
+		return nil, errors.New("a way out of a cell needs a port, somebody who connects, and no network")
+	}
 	if s.NoNetwork {
 		v.args = append(v.args, "--unshare-net")
 	}

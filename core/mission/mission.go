@@ -22,9 +22,6 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
-// NetworkNone is a network of the cells' own: nothing but the agent program's way to its model leads out of it.
-const NetworkNone = "none"
-
 // Mission is mission.json: what was fixed at the start. It never changes afterwards.
 type Mission struct {
 	Version    int       `json:"version"`

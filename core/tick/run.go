@@ -100,6 +100,7 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 			t.Line(ctx, "working", a.Step, run, "%s: %s", t.doing(a.Step), e.Text)
 		}
 	}
+	t.model = job.BaseURL
 	killed := cgroup.MemoryKills()
 	look := t.lookAround(ctx, run)
 	res, err := t.Runner.Run(ctx, job)

@@ -56,6 +56,7 @@ type Tick struct {
 	Home        string // of the operator; what is audited there stands in audit.go. Empty: nothing
 
 	ledger *ledger.Ledger
+	model  string // address at which the run finds its model; empty: the program's own
 }
 
 // Limits are what a run and a command may take.

@@ -14,6 +14,7 @@ import (
 	"example.com/AutoAgentProject/core/cell"
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/git"
+	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/proc"
 	"example.com/AutoAgentProject/core/runner"
 )
@@ -38,7 +39,7 @@ func (t *Tick) Check(ctx context.Context, dir, command string) (ok bool, output 
 	ctx, done := context.WithTimeout(ctx, t.Limits.Verify)
 	defer done()
 	out, err := cell.Run(ctx, cell.Spec{
-		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(), Dir: dir, Writable: []string{dir}, ReadOnly: t.Mission.Read,
+		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(), Dir: dir, Writable: []string{dir}, ReadOnly: t.Mission.Read, NoNetwork: t.walledOff(),
 		Home: filepath.Join(scratch, "home"), Tmp: filepath.Join(scratch, "tmp"), Limits: t.Limits.Cell,
 		OnStart: noteCell(t.Store.Agent(t.Agent.Name)),
 	}, maxOutput)
@@ -84,7 +85,7 @@ func (t *Tick) Clone() (git.Clone, error) {
 		outer := ctx
 		ctx, done := context.WithTimeout(ctx, t.Limits.Git)
 		defer done()
-		spec := cell.Spec{Argv: c.Argv, Env: t.environment(c.Env...), Dir: c.Dir, Writable: []string{dir}, ReadOnly: c.ReadOnly, Limits: t.Limits.Cell,
+		spec := cell.Spec{Argv: c.Argv, Env: t.environment(c.Env...), Dir: c.Dir, Writable: []string{dir}, ReadOnly: c.ReadOnly, NoNetwork: true, Limits: t.Limits.Cell,
 			OnStart: noteCell(t.Store.Agent(t.Agent.Name))}
 		if len(c.Stdin) > 0 {
 			spec.Stdin = strings.NewReader(string(c.Stdin))
@@ -129,10 +130,28 @@ func (t *Tick) Checkout(ctx context.Context, commit string) (dir string, remove 
 	return dir, func() { Sweep(scratch) }, nil
 }
 
+func (t *Tick) walledOff() bool { return t.Mission.Network == mission.NetworkNone }
+
+// forward is the way of a run to its model where the cells have no network: the same address leads to the same place.
+func (t *Tick) forward() (*cell.Forward, error) {
+	if !t.walledOff() {
+		return nil, nil
+	}
+	address, port, err := mission.LoopbackPort(t.model)
+	if err != nil {
+		return nil, fmt.Errorf("a run without a network: %w", err)
+	}
+	return cell.ForwardTo(port, address), nil
+}
+
 // Launch starts the agent program in a cell and notes in the run's folder which one, so that a later tick can prove
 // that it is gone. It implements runner.Launcher.
 func (t *Tick) Launch(ctx context.Context, c runner.Command) (runner.Process, error) {
-	l := cell.Launcher{Limits: t.Limits.Cell, OnStart: func(id cell.Identity) error {
+	forward, err := t.forward()
+	if err != nil {
+		return nil, err
+	}
+	l := cell.Launcher{Limits: t.Limits.Cell, NoNetwork: forward != nil, Forward: forward, OnStart: func(id cell.Identity) error {
 		h := Hold{}
 		if err := t.Store.Load(t.holdName(), &h); err != nil {
 			return err

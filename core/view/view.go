@@ -3,6 +3,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type Mission struct {
 	Budget    Budget          `json:"budget"`
 	Time      Time            `json:"time"`
 	Payer     string          `json:"payer"`
+	Network   string          `json:"network"` // of the cells: "open" or "none"
 	Pauses    []mission.Pause `json:"pauses"`
 	Steps     []Step          `json:"steps"`
 	Agents    []Agent         `json:"agents"`
@@ -97,7 +99,7 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	if err != nil {
 		return Mission{}, err
 	}
-	v := Mission{ID: m.ID, CreatedAt: m.CreatedAt, Engine: m.Engine, Payer: m.Payer, Repo: st.Repo(),
+	v := Mission{ID: m.ID, CreatedAt: m.CreatedAt, Engine: m.Engine, Payer: m.Payer, Network: cmp.Or(m.Network, "open"), Repo: st.Repo(),
 		Pauses: []mission.Pause{}, Steps: []Step{}, Agents: []Agent{}, Warnings: []string{}}
 	bad := func(what string, err error) {
 		v.Unreadable = true

@@ -37,6 +37,7 @@ type startOptions struct {
 	fromHead    bool
 	verify      string
 	read        []string
+	network     string
 	engine      string
 	user        bool
 	system      bool
@@ -94,6 +95,7 @@ func (c *cli) startCommand() *cobra.Command {
 	f.BoolVar(&o.fromHead, "from-head", false, "take HEAD of --from although it does not hold everything that lies there")
 	f.StringVar(&o.verify, "verify", "", "`command` that must pass at the end in a fresh checkout of the result")
 	f.StringArrayVar(&o.read, "read", nil, "file or `folder` that agents may read besides their own clone; can be given several times")
+	f.StringVar(&o.network, "network", "", "`kind` of network that agents get: open, or none but the way to their model (default open)")
 	f.StringVar(&o.engine, "engine", "", "`name` of who ticks: systemd, or embedded, which is this process (default systemd where it answers)")
 	f.BoolVar(&o.user, "user", false, "with systemd: your user manager (default)")
 	f.BoolVar(&o.system, "system", false, "with systemd: the system's manager (default for root, with --run-as)")
@@ -278,6 +280,7 @@ func (c *cli) describe(d *draft) {
 	}
 	row("engine", "%s", d.engineSentence)
 	row("walls", "%s", d.walls)
+	row("network", "%s", networkText(m.Network))
 	row("bounds", "of each cell: %s", d.bounds)
 	switch {
 	case m.From == nil:

@@ -113,6 +113,7 @@ func (c *cli) printStatus(v view.Mission) {
 	}
 	row("age", "started %s", ago(v.CreatedAt, now))
 	row("pays", "%s", v.Payer)
+	row("network", "%s", networkText(v.Network))
 	if v.Live.Ticking {
 		row("ticked", "by %s", v.Live.By)
 	}

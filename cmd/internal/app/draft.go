@@ -120,6 +120,9 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 			return nil, err
 		}
 	}
+	if m.Network, err = network(first(o.network, cfg.Network), m.Upstream); err != nil {
+		return nil, err
+	}
 	m.Payer = payer(cred, o.scripted)
 	if m.Upstream != "" && !o.scripted {
 		m.Payer = "whoever pays for the gateway at " + m.Upstream
