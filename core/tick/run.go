@@ -425,9 +425,20 @@ func Sweep(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
 	}
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrPermission) { // the agent may have shut us out of the top
+		_ = os.Chmod(dir, 0o700)
+		root, err = os.OpenRoot(dir)
+	}
+	if err != nil {
+		return
+	}
+	defer root.Close()
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
+			if rel, err := filepath.Rel(dir, path); err == nil {
+				_ = root.Chmod(rel, 0o700) // never through a link that leads out
+			}
 		}
 		return nil
 	})

@@ -195,7 +195,7 @@ func (p *person) victims(grounds []ground, sharedDir string) victims {
 mkdir -p /var/spool/cron/crontabs /var/spool/cron/atjobs && chmod 1777 /var/spool/cron/crontabs /var/spool/cron/atjobs
 mkdir -p /run/lock /run/credentials/x.service && chmod 1777 /run/lock && echo secret >/run/credentials/x.service/secret && chmod a+rx /run/credentials /run/credentials/x.service
 mkdir -p /srv/victims && chmod 777 /srv/victims`)
-	p.sh("alice", `mkdir -p .config/autoagent && printf 'memory: 4GiB\ntasks: 500\n' >.config/autoagent/config.yaml
+	p.sh("alice", `mkdir -p .config/autoagent && printf 'memory: 4GiB\ntasks: 250\n' >.config/autoagent/config.yaml
 mkdir -p outside .ssh .gnupg .aws .claude .config/systemd/user private
 printf '[user]\n\tsecret = x\n' >.secret-config
 echo 'an example of a key' >.ssh/id_example; echo x >.gnupg/secring; echo x >.aws/credentials; echo x >.npmrc; echo x >.claude/.credentials.json
