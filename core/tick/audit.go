@@ -68,7 +68,7 @@ func (t *Tick) around(run string) []audit.Part {
 // known says whether a name in the mission's work is one that ticks make and change.
 func (t *Tick) known(name string) bool {
 	_, agent := t.Mission.Agent(name)
-	return agent || name == "repo.git" || name == "result" || name == ".cells" || strings.HasPrefix(name, ".result-")
+	return agent || name == "repo.git" || name == "result" || name == ".cells" || strings.HasPrefix(name, ".result-") || strings.HasPrefix(name, ".kept-")
 }
 
 // others says whether a unit belongs to another mission or to all: starts and ends of those come at any time.

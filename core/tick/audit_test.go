@@ -41,6 +41,7 @@ func TestAudit(t *testing.T) {
 		{"root/autoagent-missions/my-site/codebuilder-1/file", false},
 		{"root/autoagent-missions/my-site/codebuilder-2/file", false},
 		{"root/autoagent-missions/my-site/.result-0123456789/file", false},
+		{"root/autoagent-missions/my-site/.kept-codebuilder-2-1/file", false},
 		{"root/autoagent-missions/my-site/repo.git/refs/heads/main", false},
 		{"root/autoagent-missions/other/codebuilder-1/file", false},
 		{"root/data/autoagent/my-site/state.json", false},

@@ -173,6 +173,10 @@ func (c *cli) keep(ctx context.Context, root store.Root, st *store.Store, m miss
 			parts[dir] = why
 		}
 	}
+	set, _ := filepath.Glob(filepath.Join(st.Work(), ".kept-*")) // clones that could not be used any more
+	for _, dir := range set {
+		parts[dir] = "a clone that was set aside"
+	}
 	if len(parts) == 0 {
 		return nil
 	}
