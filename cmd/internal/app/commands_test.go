@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "write docs/exit-codes.md")
 
 // verbs are what the short helps begin with. A new one is a word that people know.
-var verbs = []string{"Add", "Bring", "Check", "Finish", "Go", "Hold", "List", "Merge", "Print", "Repeat", "Run", "Say", "Send", "Show", "Start", "Stop", "Store", "Take", "Tell", "Tick"}
+var verbs = []string{"Add", "Bring", "Check", "Finish", "Go", "Hold", "List", "Merge", "Print", "Remove", "Repeat", "Run", "Say", "Send", "Show", "Start", "Stop", "Store", "Take", "Tell", "Tick"}
 
 // commands returns all commands that people see, by their path.
 func commands(t *testing.T) map[string]*cobra.Command {
