@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/AutoAgentProject/core/scriptmodel"
 )
 
 // work is what an agent and a verify command must be able to do behind the walls: a script each, by the programs it needs.
@@ -13,7 +15,7 @@ var work = []struct {
 	name, needs, script string
 	long                bool // only with AUTOAGENT_FULL
 }{
-	{"git", "git", `git add -A && git commit -qm mine && git log -1 --format=%an && git checkout -qb side && git checkout -q main && git gc -q && git status`, false},
+	{"git", "git", `mkdir gitwork && cd gitwork && git init -q -b main . && echo x >x && git add -A && git -c user.name=a -c user.email=a@host.example commit -qm mine && git log -1 && git checkout -qb side && git gc -q && git clone -q . ../gitclone`, false},
 	{"go build and test", "go", `mkdir -p gowork && cd gowork && printf 'module example.com/x\n\ngo 1.24\n' >go.mod &&
 printf 'package x\nimport ("os"; "testing")\nfunc TestA(t *testing.T) { if _, err := os.MkdirTemp("", "x"); err != nil { t.Fatal(err) } }\n' >a_test.go &&
 go vet ./... && go test ./...`, true},
@@ -44,10 +46,17 @@ func TestWork(t *testing.T) {
 	}
 	source := t.TempDir()
 	put(t, source, "verify.sh", script+"cat work.txt; [ $ok = 1 ]\n")
-	w := newWorld(t, planned(step("work", "sh verify.sh")), works("work", bash("sh verify.sh; cp work.txt of-the-run.txt; rm -rf gowork npmwork dep a.c a.out p.py server.txt Makefile a.tar out.txt work.txt; git checkout -q . ; true")))
+	w := newWorld(t, planned(step("work", "sh verify.sh")), works("work", patient("sh verify.sh; cp work.txt of-the-run.txt; rm -rf gitwork gitclone gowork npmwork dep a.c a.out p.py server.txt Makefile a.tar out.txt work.txt; git checkout -q . ; true")))
 	w.must(0, "start", "work", "Work", "--from", source)
 	b, err := os.ReadFile(filepath.Join(w.store("work").Result(), "of-the-run.txt"))
 	if err != nil || strings.Contains(string(b), "FAILS") || strings.Count(string(b), "works: ") < 5 {
 		t.Errorf("in the run: %v\n%s", err, b)
 	}
+}
+
+// patient is bash with as much time as the agent program gives.
+func patient(command string) scriptmodel.Step {
+	s := bash(command)
+	s.Content[0]["input"].(block)["timeout"] = 600_000
+	return s
 }
