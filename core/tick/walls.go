@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ func (t *Tick) Check(ctx context.Context, dir, command string) (ok bool, output 
 	ctx, done := context.WithTimeout(ctx, t.Limits.Verify)
 	defer done()
 	out, err := cell.Run(ctx, cell.Spec{
-		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(), Dir: dir, Writable: []string{dir}, ReadOnly: t.Mission.Read, NoNetwork: t.walledOff(),
+		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(t.caches()...), Dir: dir, Writable: []string{dir}, ReadOnly: t.Mission.Read, NoNetwork: t.walledOff(),
 		Home: filepath.Join(scratch, "home"), Tmp: filepath.Join(scratch, "tmp"), Limits: t.Limits.Cell,
 		OnStart: noteCell(t.Store.Agent(t.Agent.Name)),
 	}, maxOutput)
@@ -158,6 +159,7 @@ func (t *Tick) Launch(ctx context.Context, c runner.Command) (runner.Process, er
 		}
 		return noteCell(t.Store.Run(t.Agent.Name, h.Run))(id)
 	}}
+	c.Env = append(slices.Clip(c.Env), t.caches()...)
 	return l.Launch(ctx, c)
 }
 
