@@ -14,8 +14,8 @@ type attempt struct {
 	open     bool // a hole that is known and told: see the constant that opens it
 }
 
-// loginIsInside says that the operator's login still reaches a run. It ends with the gateway, which holds it.
-const loginIsInside = true
+// loginIsInside says that the operator's login reaches a run. With the gateway, which holds it, none does.
+const loginIsInside = false
 
 // The variables of every script: MARK is a word of this engine. OP is the operator's home, OUT a folder of the operator,
 // ROOT DATA LOGS WORK REPO the mission's folders, SHARED a folder that was declared to be read (--read), UIDN the

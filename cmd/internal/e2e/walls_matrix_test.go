@@ -12,6 +12,7 @@ import (
 
 	"example.com/AutoAgentProject/core/scriptmodel"
 	"example.com/AutoAgentProject/core/testkit"
+	"example.com/AutoAgentProject/core/units"
 )
 
 // ground is where a column of the matrix is tried: an engine, or no walls at all.
@@ -79,13 +80,12 @@ const (
 
 // TestEscape lets the real agent program try every way out, behind the walls of each engine.
 func TestEscape(t *testing.T) {
-	full := os.Getenv("AUTOAGENT_FULL") != ""
 	columns := engines
-	if !full {
+	if !full() {
 		columns = engines[:1]
 	}
 	sharedDir := t.TempDir()
-	p := newHost(t, testkit.Bind{Host: sharedDir, Inside: shared, Write: true})
+	p := hostOf(t, units.User, testkit.Bind{Host: sharedDir, Inside: shared, Write: true})
 	v := p.victims(append([]ground{{mark: noWalls}}, columns...), sharedDir)
 
 	var rules []scriptmodel.Rule
@@ -152,7 +152,7 @@ func TestEscape(t *testing.T) {
 		row(cells...)
 	}
 	t.Logf("\n%s", b.String())
-	if path := os.Getenv("AUTOAGENT_MATRIX"); full && path != "" {
+	if path := os.Getenv("AUTOAGENT_MATRIX"); full() && path != "" {
 		if err := writeMatrix(path, b.String()); err != nil {
 			t.Error(err)
 		}
@@ -354,7 +354,7 @@ func (p *person) walled(g ground) {
 	case "embedded":
 		args = append(args, "--engine", "embedded")
 	case "system":
-		args, do = append(args, "--run-as", "alice"), p.asRoot
+		args, do = append(args, "--run-as", "alice"), func(args ...string) (int, string) { return p.as("", args...) }
 	}
 	code, out := do(args...)
 	if code != 0 && g.mark != "embedded" {
