@@ -120,7 +120,7 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 			return nil, err
 		}
 	}
-	if m.Network, err = network(first(o.network, cfg.Network), m.Upstream); err != nil {
+	if m.Network, err = network(first(o.network, cfg.Network), *m); err != nil {
 		return nil, err
 	}
 	m.Payer = payer(cred, o.scripted)

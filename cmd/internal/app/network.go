@@ -5,14 +5,15 @@ import (
 	"example.com/AutoAgentProject/core/usererr"
 )
 
-// network reads --network. Without one, a run must be led to its model by a port of this machine.
-func network(said, upstream string) (string, error) {
+// network reads --network. Without one, a run must be led to its model by a port of this machine: its gateway's, or that of
+// an upstream here.
+func network(said string, m mission.Mission) (string, error) {
 	switch said {
 	case "", "open":
 		return "", nil
 	case mission.NetworkNone, "proxy-only":
-		if _, _, err := mission.LoopbackPort(upstream); err != nil {
-			return "", usererr.Wrap(err, usererr.Usage, "set upstream in the configuration to http://127.0.0.1:PORT", "--network %s needs a gateway on this machine", said)
+		if _, _, err := mission.LoopbackPort(m.Upstream); err != nil && m.Gateway == gatewayOff {
+			return "", usererr.Wrap(err, usererr.Usage, "leave --gateway off out", "--network %s needs a gateway on this machine", said)
 		}
 		return mission.NetworkNone, nil
 	}

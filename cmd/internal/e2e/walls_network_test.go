@@ -39,7 +39,7 @@ func TestNetworkNone(t *testing.T) {
 		t.Errorf("%d\n%s", code, out)
 	}
 	w.env = append(w.env, "AUTOAGENT_UPSTREAM=https://gateway.example")
-	if code, out := w.do("start", "net", "Look around", "--network", "none"); code != 2 || !strings.Contains(out, "gateway on this machine") {
+	if code, out := w.do("start", "net", "Look around", "--network", "none", "--gateway", "off"); code != 2 || !strings.Contains(out, "gateway on this machine") {
 		t.Errorf("without a gateway here: %d\n%s", code, out)
 	}
 }
