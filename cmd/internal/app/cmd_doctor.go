@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -9,8 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/AutoAgentProject/core/login"
+	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/preflight"
+	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/systemdengine"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -79,9 +83,64 @@ func (c *cli) examine(ctx context.Context) []preflight.Finding {
 	m.Manager = ownManager()
 	e := &systemdengine.Engine{Root: root}
 	m.Systemd, m.Lingers = e.Version, e.Lingers
-	list := preflight.All(ctx, m).Findings
+	list := append(preflight.All(ctx, m).Findings, c.tryToEscape(ctx))
+	if f, ok := c.exposure(ctx, root, m.Manager); ok {
+		list = append(list, f)
+	}
 	for i, f := range list {
 		list[i].Text = clean(f.Text)
 	}
 	return list
+}
+
+// tryToEscape lets a cell, as an agent would get it, try each way out, in a folder that is gone afterwards.
+func (c *cli) tryToEscape(ctx context.Context) preflight.Finding {
+	f := preflight.Finding{Name: "escape", State: preflight.Fail}
+	dir, err := os.MkdirTemp("", "autoagent-probe-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		st := store.Root(dir).Mission("probe")
+		path, _ := c.credentials()
+		if err = errors.Join(os.MkdirAll(st.Dir(), 0o700), os.MkdirAll(st.Work(), 0o700)); err == nil {
+			err = proveWalls(ctx, st, c.secrets(path)...)
+		}
+	}
+	if err != nil {
+		f.Text = err.Error()
+		if u, ok := errors.AsType[*usererr.Error](err); ok {
+			f.Remedy = u.Hint
+		}
+		return f
+	}
+	f.State, f.Text = preflight.OK, "a cell tried each way out that start tries, and found none"
+	return f
+}
+
+// exposure says what systemd thinks of the unit of a tick that starts cells; ok is false where there is no systemd to ask.
+func (c *cli) exposure(ctx context.Context, root store.Root, manager units.Manager) (f preflight.Finding, ok bool) {
+	e, err := c.newSystemd(root, manager, discard())
+	if err != nil || e.Answers(ctx, manager) != nil {
+		return f, false
+	}
+	if manager == units.System && e.Settings.User == "root" {
+		e.Settings.User = "nobody" // of a root that is not there yet
+	}
+	roster, err := mission.ParseRoster("codebuilder:1", []string{"codebuilder"})
+	if err != nil {
+		return f, false
+	}
+	files, err := units.Render(mission.Mission{ID: "my-site", Roster: roster}, e.Settings)
+	if err != nil {
+		return preflight.Finding{Name: "exposure", State: preflight.Warn, Text: err.Error()}, true
+	}
+	for _, u := range files {
+		if u.Name == "forge-autoagent-my-site-codebuilder-1.service" {
+			level, err := systemdengine.Exposure(ctx, u)
+			if err != nil {
+				return preflight.Finding{Name: "exposure", State: preflight.Warn, Text: err.Error()}, true
+			}
+			return preflight.Finding{Name: "exposure", State: preflight.OK, Text: "systemd-analyze security says " + level + " of a tick's unit; what an agent does is in a cell inside of it"}, true
+		}
+	}
+	return f, false
 }
