@@ -83,7 +83,10 @@ func (c *cli) examine(ctx context.Context) []preflight.Finding {
 	m.Manager = ownManager()
 	e := &systemdengine.Engine{Root: root}
 	m.Systemd, m.Lingers = e.Version, e.Lingers
-	list := append(preflight.All(ctx, m).Findings, c.tryToEscape(ctx))
+	list := preflight.All(ctx, m).Findings
+	if !slices.ContainsFunc(list, func(f preflight.Finding) bool { return f.Name == "walls" && f.State == preflight.Fail }) {
+		list = append(list, c.tryToEscape(ctx))
+	}
 	if f, ok := c.exposure(ctx, root, m.Manager); ok {
 		list = append(list, f)
 	}
