@@ -72,6 +72,18 @@ type way struct {
 	done       func() error
 }
 
+// cost is what a run is charged in money, as far as gateway and result know.
+func (w *way) cost(res runner.Result) money.Nano {
+	if w.gateway == nil {
+		return res.Spend.Nano
+	}
+	rep := w.gateway.Report()
+	if rep.Unit == money.Tokens {
+		return res.Spend.Nano
+	}
+	return max(res.Spend.Nano, money.Nano(rep.Sum()))
+}
+
 // openWay opens the way to the model for one run that may use limit. Without a price table there is no gateway.
 func (t *Tick) openWay(run string, limit money.Amount, cred runner.Credential) (*way, error) {
 	if t.Price == nil {

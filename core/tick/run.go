@@ -129,7 +129,7 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 		return none, Idle, err
 	}
 	t.Event(journal.Event{Kind: journal.RunEnded, Step: a.Step, Run: run,
-		Text: fmt.Sprintf("%s ended a run: %s%s, %s", t.Agent.Name, res.Verdict, because(res), money.FormatUSD(res.Spend.Nano))})
+		Text: fmt.Sprintf("%s ended a run: %s%s, %s", t.Agent.Name, res.Verdict, because(res), money.FormatUSD(w.cost(res)))})
 	if len(res.Spend.Unpriced) > 0 {
 		t.Event(journal.Event{Kind: journal.UnpricedModel, Level: journal.Milestone, Run: run, Incident: "unpriced",
 			Text: fmt.Sprintf("no price is known for %v; it was charged at the dearest one", res.Spend.Unpriced)})

@@ -3,10 +3,12 @@ package app
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"example.com/AutoAgentProject/core/engine"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/units"
@@ -35,14 +37,21 @@ func (c *cli) abortCommand() *cobra.Command {
 			if merr != nil && usererr.CodeOf(merr) != usererr.Unreadable {
 				return merr
 			}
-			made, err := c.bury(cmd.Context(), st, m, mission.Stop{Cause: mission.Aborted, Reason: cutRunes(clean(first(reason, noReason)), maxReason), By: "person", At: time.Now()})
+			made, err := c.bury(cmd.Context(), root, st, m, mission.Stop{Cause: mission.Aborted, Reason: cutRunes(clean(first(reason, noReason)), maxReason), By: "person", At: time.Now()})
 			if usererr.CodeOf(err) == usererr.Environment {
 				return err
 			}
 			if err != nil {
 				return usererr.Wrap(err, usererr.Environment, "", "the tombstone of %s cannot be written", st.ID())
 			}
-			if merr != nil { // it starts nothing any more, but who belongs to it is not known
+			if merr != nil {
+				if rec, done, err := c.stopUnits(cmd.Context(), root, st.ID()); done || err != nil {
+					if err == nil {
+						c.say("Mission %s is aborted: %s", st.ID(), rec.Proof)
+					}
+					return err
+				}
+				// It starts nothing any more, but who belongs to it is not known.
 				return usererr.Wrap(merr, usererr.Unreadable, "put a good copy in its place and abort again", "mission %s is told to stop, but that nothing of it lives cannot be proven", st.ID())
 			}
 			e, err := c.engineOf(root, m)
@@ -77,7 +86,7 @@ func (c *cli) abortCommand() *cobra.Command {
 }
 
 // bury sets the tombstone. Root lets the owner do it: of a mission of the system's manager root may end the rest too.
-func (c *cli) bury(ctx context.Context, st *store.Store, m mission.Mission, stop mission.Stop) (made bool, err error) {
+func (c *cli) bury(ctx context.Context, root store.Root, st *store.Store, m mission.Mission, stop mission.Stop) (made bool, err error) {
 	err = owned(st.Dir())
 	if err == nil {
 		return st.Stop(stop)
@@ -89,9 +98,28 @@ func (c *cli) bury(ctx context.Context, st *store.Store, m mission.Mission, stop
 	if err != nil || old != nil {
 		return false, err
 	}
-	root, err := c.store()
-	if err != nil {
-		return false, err
-	}
 	return true, c.letOwnerWrite(ctx, root, writeTombstone, st.ID(), stop)
+}
+
+// stopUnits ends a mission whose own record cannot be read by the units that are installed for it; done is false where there
+// are none.
+func (c *cli) stopUnits(ctx context.Context, root store.Root, id string) (rec engine.Record, done bool, err error) {
+	managers := []units.Manager{units.System}
+	if os.Geteuid() != 0 {
+		managers = append(managers, units.User)
+	}
+	for _, manager := range managers {
+		e, err := c.newSystemd(root, manager, discard())
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(e.Settings.UnitDir, "forge-autoagent-"+id+"-stop.service")); err != nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, abortWait)
+		defer cancel()
+		rec, err = e.Stop(ctx, id)
+		return rec, true, err
+	}
+	return rec, false, nil
 }

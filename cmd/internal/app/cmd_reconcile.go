@@ -69,6 +69,11 @@ func (c *cli) reconcileCommand() *cobra.Command {
 // reconciler is the engine with the manager of whoever runs this, for all roots. Root's own configuration names no root of
 // missions; the unit that runs this has no home folder either.
 func (c *cli) reconciler() (*systemdengine.Engine, error) {
+	if os.Geteuid() == 0 {
+		if err := onlyRootsPrograms(); err != nil {
+			return nil, err
+		}
+	}
 	if os.Geteuid() == 0 && c.rootFlag == "" {
 		c.rootFlag = systemRoot
 	}

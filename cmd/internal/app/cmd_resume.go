@@ -216,7 +216,11 @@ func (c *cli) raised(st *store.Store, text string, answer map[string]any) error 
 	}
 	c.say("%s", text)
 	if stop, err := st.Stopped(); err == nil && stop != nil {
-		c.say("  %-8s AutoAgentProject resume %s", "go on", st.ID())
+		sudo := ""
+		if m, err := st.Mission(); err == nil && m.Manager == string(units.System) && os.Geteuid() != 0 {
+			sudo = "sudo "
+		}
+		c.say("  %-8s %sAutoAgentProject resume %s%s", "go on", sudo, st.ID(), c.rootHint(st.Root()))
 	}
 	return nil
 }

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -126,13 +128,13 @@ func (c *cli) start(ctx context.Context, id, goal string, given bool, o startOpt
 	}
 	d, err := c.draft(ctx, id, goal, given, o)
 	if err != nil {
-		return err
+		return cutOff(ctx, err)
 	}
 	if o.dryRun {
 		return c.showDraft(d)
 	}
 	if err := c.create(ctx, d); err != nil {
-		return err
+		return cutOff(ctx, err)
 	}
 	if !c.json {
 		c.describe(d)
@@ -141,7 +143,7 @@ func (c *cli) start(ctx context.Context, id, goal string, given bool, o startOpt
 		return c.tickToTheEnd(ctx, d.root, d.mission)
 	}
 	if err := c.hand(ctx, d); err != nil {
-		return err
+		return cutOff(ctx, err)
 	}
 	if o.wait {
 		return c.waitForEnd(ctx, d.root, d.mission)
@@ -150,6 +152,14 @@ func (c *cli) start(ctx context.Context, id, goal string, given bool, o startOpt
 		return c.printJSON(d.mission)
 	}
 	return nil
+}
+
+// cutOff says what an error means for whoever ended the start: whatever was asked at that moment failed for that reason.
+func cutOff(ctx context.Context, err error) error {
+	if ctx.Err() == nil || usererr.CodeOf(err) == usererr.Aborted {
+		return err
+	}
+	return usererr.Wrap(err, usererr.Aborted, "", "stopped before anything was made")
 }
 
 // showDraft shows what would be fixed, and the units that would be put in place.
@@ -360,9 +370,10 @@ func endCode(cause mission.Cause) usererr.Code {
 
 func (c *cli) runCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:               "run <id>",
-		Short:             "Go on with a mission that nobody ticks any more",
-		Long:              "Go on, in the foreground, with a live mission of the embedded engine whose process is gone: after a crash, a reboot\nor a kill -9.",
+		Use:   "run <id>",
+		Short: "Go on with a mission that nobody ticks any more",
+		Long: "Go on with a live mission that nobody ticks: of the embedded engine in the foreground, when its process is gone after a\n" +
+			"crash, a reboot or a kill -9; of systemd by putting its units back, if they are lost.",
 		Example:           "  AutoAgentProject run my-site",
 		Args:              exactly(1, "the mission's id"),
 		ValidArgsFunction: c.completeID,
@@ -371,12 +382,12 @@ func (c *cli) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if m.Engine != supervisor.Name {
-				return usererr.New(usererr.Usage, "", "mission %s is ticked by %s", m.ID, m.Engine)
-			}
 			stop, err := st.Stopped()
 			if err != nil {
 				return err
+			}
+			if m.Engine == systemdengine.Name {
+				return c.putUnitsBack(cmd.Context(), root, m, stop)
 			}
 			if stop == nil {
 				if err := owned(st.Dir()); err != nil {
@@ -390,6 +401,34 @@ func (c *cli) runCommand() *cobra.Command {
 			return c.tellEnd(cmd.Context(), root, m, *stop)
 		},
 	}
+}
+
+// putUnitsBack lets systemd tick a live mission again whose units are lost.
+func (c *cli) putUnitsBack(ctx context.Context, root store.Root, m mission.Mission, stop *mission.Stop) error {
+	switch {
+	case stop != nil:
+		return usererr.New(usererr.Conflict, "AutoAgentProject status "+m.ID+" shows it", "mission %s was stopped", m.ID)
+	case m.Manager != string(ownManager()) && os.Geteuid() != 0:
+		return usererr.New(usererr.Environment, "sudo AutoAgentProject run "+m.ID+c.rootHint(root), "only root can put units into the system's manager")
+	case m.Manager != string(ownManager()):
+		return owned(root.Mission(m.ID).Dir())
+	case os.Geteuid() == 0:
+		if err := onlyRootsPrograms(); err != nil {
+			return err
+		}
+	}
+	e, err := c.engineOf(root, m)
+	if err != nil {
+		return err
+	}
+	if _, err := e.Start(ctx, m.ID); err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"id": m.ID, "ticked": true})
+	}
+	c.say("Mission %s is ticked by systemd again", m.ID)
+	return nil
 }
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -440,7 +479,11 @@ func owned(dir string) error {
 		return err
 	}
 	if uid := fileOwner(st); uid != os.Geteuid() {
-		return usererr.New(usererr.Environment, "run it as the user that started the mission", "%s belongs to user %d", filepath.Base(dir), uid)
+		name := strconv.Itoa(uid)
+		if u, err := user.LookupId(name); err == nil {
+			name = u.Username
+		}
+		return usererr.New(usererr.Environment, fmt.Sprintf("sudo -u %s XDG_RUNTIME_DIR=/run/user/%d %s … does it as that user", name, uid, Program), "mission %s belongs to %s", filepath.Base(dir), name)
 	}
 	return nil
 }

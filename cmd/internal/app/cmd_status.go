@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/systemdengine"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 	"example.com/AutoAgentProject/core/view"
 )
@@ -76,6 +79,9 @@ func (c *cli) view(ctx context.Context, root store.Root, st *store.Store) (view.
 		m, err := st.Mission()
 		if err != nil {
 			return engine.Live{}, err
+		}
+		if os.Geteuid() == 0 && m.Manager == string(units.User) {
+			return engine.Live{}, errors.New("only its owner can ask the user manager that ticks it")
 		}
 		e, err := c.engineOf(root, m)
 		if err != nil {

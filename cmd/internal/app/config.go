@@ -215,8 +215,8 @@ func (c *cli) store() (store.Root, error) {
 	if real, err := filepath.EvalSymlinks(abs); err == nil { // the cells bind real folders
 		abs = real
 	}
-	if strings.ContainsAny(abs, "\n\x00") {
-		return "", usererr.New(usererr.Usage, "give another --root", "the root folder's name has a line break")
+	if strings.TrimSpace(abs) != abs || strings.ContainsAny(abs, "\n\x00") {
+		return "", usererr.New(usererr.Usage, "give another --root", "the root folder's name has a line break, or a space at its end")
 	}
 	if st, err := os.Stat(abs); err == nil && !st.IsDir() {
 		return "", usererr.New(usererr.Usage, "give another --root", "the root %s is no folder", abs)

@@ -18,6 +18,7 @@ import (
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/supervisor"
 	"example.com/AutoAgentProject/core/systemdengine"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -136,6 +137,18 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	}
 	if d.engineSentence = sentence; warning != "" {
 		d.warnings = append(d.warnings, warning)
+	}
+	if m.Engine == systemdengine.Name { // what cannot be put into units is found out now
+		e, err := c.newSystemd(d.root, units.Manager(m.Manager), discard())
+		if err == nil {
+			_, err = units.Render(*m, e.Settings)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if o.dryRun && c.handOver {
+		return d, nil // root makes the folder if need be
 	}
 	return d, writable(string(d.root))
 }

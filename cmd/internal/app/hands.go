@@ -185,7 +185,7 @@ func (discardWriter) Write(p []byte) (int, error) { return len(p), nil }
 
 // abort sets the tombstone, which holds at once, and lets the engine end the rest meanwhile.
 func (h hands) abort(ctx context.Context, st *store.Store, m mission.Mission) (string, error) {
-	made, err := h.c.bury(ctx, st, m, mission.Stop{Cause: mission.Aborted, Reason: noReason + " " + byBot, By: "person", At: time.Now()})
+	made, err := h.c.bury(ctx, h.root, st, m, mission.Stop{Cause: mission.Aborted, Reason: noReason + " " + byBot, By: "person", At: time.Now()})
 	if err != nil {
 		return "", err
 	}

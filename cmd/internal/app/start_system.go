@@ -78,17 +78,24 @@ func (c *cli) startForOwner(ctx context.Context, o *startOptions) (mine bool, er
 	return true, c.startWithChild(ctx, u, o.dryRun)
 }
 
-// onlyRootsPrograms refuses programs that somebody else than root could change: root runs them.
+// onlyRootsPrograms refuses programs that somebody else than root could change: root runs one of them, and the others handle
+// the logins and missions of other people.
 func onlyRootsPrograms() error {
 	self, err := os.Executable()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)
 	}
-	if err == nil {
-		err = onlyRoots(self)
+	if err != nil {
+		return err
+	}
+	all, err := filepath.Glob(filepath.Join(filepath.Dir(self), "autoagent-*"))
+	for _, path := range append(all, self) {
+		if err == nil {
+			err = onlyRoots(path)
+		}
 	}
 	if err != nil {
-		return usererr.Wrap(err, usererr.Environment, "make install puts the programs below /usr/local", "the system's manager would run %s as root", filepath.Base(self))
+		return usererr.Wrap(err, usererr.Environment, "make install puts the programs below /usr/local", "the system's manager runs what only root can change")
 	}
 	return nil
 }
@@ -128,7 +135,8 @@ func (c *cli) startWithChild(ctx context.Context, u *user.User, dryRun bool) (er
 	ours, theirs := os.NewFile(uintptr(pair[0]), "owner"), os.NewFile(uintptr(pair[1]), "root")
 	defer ours.Close()
 	defer theirs.Close()
-	cmd, err := asUser(ctx, u, append([]string{"--hand-over"}, c.env.Args...)...)
+	// Ctrl-C reaches both at a terminal. If only this process is told to end, the other one notices when it asks.
+	cmd, err := asUser(context.WithoutCancel(ctx), u, append([]string{"--hand-over"}, c.env.Args...)...)
 	if err != nil {
 		return err
 	}
@@ -166,7 +174,10 @@ func (c *cli) prepareSystemRoot(u *user.User, dryRun bool) (made string, err err
 	if err != nil {
 		return "", err
 	}
-	if c.rootFlag == "" && c.env.Getenv("AUTOAGENT_ROOT") == "" && cfg.Root == "" {
+	if c.rootFlag == "" && c.env.Getenv("AUTOAGENT_ROOT") == "" {
+		if cfg.Root != "" {
+			return "", nil // the owner names it, so the owner makes it: root makes no folder that somebody else chose
+		}
 		c.rootFlag = systemRoot
 	}
 	root, err := c.store()
@@ -198,10 +209,13 @@ func (c *cli) prepareSystemRoot(u *user.User, dryRun bool) (made string, err err
 // without asking has said why itself.
 func (c *cli) answerOwner(ctx context.Context, owner *os.File, u *user.User) error {
 	var req handRequest
-	if err := json.NewDecoder(io.LimitReader(owner, 1<<10)).Decode(&req); err != nil {
+	late := context.AfterFunc(ctx, func() { owner.Close() })
+	err := json.NewDecoder(io.LimitReader(owner, 1<<10)).Decode(&req)
+	if !late() || err != nil {
 		return nil
 	}
-	err := func() error {
+	ctx = context.WithoutCancel(ctx) // from here on it is put in place whole, or taken back for a reason
+	err = func() error {
 		if err := mission.CheckID(req.ID); err != nil {
 			return err
 		}

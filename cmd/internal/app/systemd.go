@@ -80,11 +80,24 @@ func (c *cli) newSystemd(root store.Root, manager units.Manager, log *slog.Logge
 	return e, nil
 }
 
-// ownerOf is the user whose folder the root is: whoever runs this, where it is still to be made.
+// ownerOf is the user whose folder the root is: whoever runs this, where it is still to be made. A root is known by its real
+// path: a link on the way there was put there since, by somebody who wants root to take another one for the owner.
 func ownerOf(root store.Root) (*user.User, error) {
 	uid := os.Geteuid()
-	if st, err := os.Stat(string(root)); err == nil {
-		uid = fileOwner(st)
+	fd, err := unix.Openat2(unix.AT_FDCWD, string(root), &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	switch {
+	case err == nil:
+		var st unix.Stat_t
+		err := unix.Fstat(fd, &st)
+		_ = unix.Close(fd)
+		if err != nil {
+			return nil, err
+		}
+		uid = int(st.Uid)
+	case errors.Is(err, unix.ELOOP):
+		return nil, usererr.New(usererr.Conflict, "give the folder itself in --root", "there is a link on the way to %s", root)
+	case !errors.Is(err, unix.ENOENT):
+		return nil, usererr.Wrap(err, usererr.Environment, "", "the root %s cannot be looked at", root)
 	}
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {
