@@ -1,7 +1,11 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +22,20 @@ func served(w *world) (sum money.Nano) {
 		sum += n
 	}
 	return sum
+}
+
+// config writes the person's configuration.
+func (w *world) config(text string) {
+	w.t.Helper()
+	dir := ""
+	for _, kv := range w.env {
+		if home, ok := strings.CutPrefix(kv, "HOME="); ok {
+			dir = filepath.Join(home, ".config", "autoagent")
+		}
+	}
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(text), 0o600)); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // sixDearAgents is a mission whose six steps can be done at once, and whose agents talk much.
@@ -37,7 +55,10 @@ func sixDearAgents(t *testing.T) *world {
 		}
 		rules = append(rules, works(id, talk...))
 	}
-	return newWorld(t, append([]scriptmodel.Rule{planned(steps...)}, rules...)...)
+	w := newWorld(t, append([]scriptmodel.Rule{planned(steps...)}, rules...)...)
+	// No cheaper model: with one the last of the money would be enough.
+	w.config("cheap_model: claude-sonnet-5-5\n")
+	return w
 }
 
 // TestBudgetIsABound: six agents work at once and the money ends in the middle of their streams. What the model answered
@@ -45,7 +66,7 @@ func sixDearAgents(t *testing.T) *world {
 func TestBudgetIsABound(t *testing.T) {
 	t.Parallel()
 	w := sixDearAgents(t)
-	w.must(7, "start", "dear", "Talk", "--budget", "1.20usd", "--specialists", "codebuilder:6")
+	w.must(7, "start", "dear", "Talk", "--budget", "0.90usd", "--specialists", "codebuilder:6")
 	v := w.status("dear")
 	cost := served(w)
 	t.Logf("served %s, charged %s, of %s", money.FormatUSD(cost), money.FormatUSD(money.Nano(v.Budget.Used)), money.FormatUSD(money.Nano(v.Budget.Total)))
@@ -64,7 +85,7 @@ func TestBudgetIsABound(t *testing.T) {
 func TestWithoutTheGateway(t *testing.T) {
 	t.Parallel()
 	w := sixDearAgents(t)
-	w.must(7, "start", "dear", "Talk", "--budget", "1.20usd", "--specialists", "codebuilder:6", "--gateway", "off")
+	w.must(7, "start", "dear", "Talk", "--budget", "0.90usd", "--specialists", "codebuilder:6", "--gateway", "off")
 	v := w.status("dear")
 	inFlight, _ := money.Default().Cost("claude-sonnet-5-5", money.Usage{Input: 3000, Output: 3000}, time.Now(), false)
 	t.Logf("served %s of %s", money.FormatUSD(served(w)), money.FormatUSD(money.Nano(v.Budget.Total)))

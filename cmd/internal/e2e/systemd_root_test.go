@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -52,4 +54,28 @@ func TestSystemdRootIsNoTool(t *testing.T) {
 		t.Errorf("these are not the owner's:\n%s", out)
 	}
 	p.nothingLeft()
+}
+
+// TestSystemdRootMakesNothingForOthers: the configuration of the user that a mission runs as names a folder of the system's
+// as root. Root makes it for nobody.
+func TestSystemdRootMakesNothingForOthers(t *testing.T) {
+	t.Parallel()
+	p := personOf(t, units.System, twoSteps("Two steps"))
+	const wanted = "/etc/systemd/system/forge-autoagent-reconcile.service.d"
+	p.inside(owner, "mkdir -p ~/.config/autoagent && echo 'root: "+wanted+"' > ~/.config/autoagent/config.yaml")
+	env := slices.DeleteFunc(slices.Clone(p.env), func(kv string) bool { return strings.HasPrefix(kv, "AUTOAGENT_ROOT=") })
+	out, code := p.host.Run(t.Context(), "", append(append(env, programs+"/AutoAgentProject"), p.starting("my-site", "Two steps")...)...)
+	if code != 4 || !strings.Contains(out, "the root cannot be written") {
+		t.Errorf("start: %d\n%s", code, out)
+	}
+	if out := p.inside("", "ls -d "+wanted+" 2>&1; true"); !strings.Contains(out, "No such file") {
+		t.Errorf("it was made: %s", out)
+	}
+	p.inside(owner, "rm ~/.config/autoagent/config.yaml")
+	p.nothingLeft()
+	p.inside("", "mkdir /srv/loose && cp "+programs+"/* /srv/loose && chmod 0777 /srv/loose/autoagent-manager")
+	out, code = p.host.Run(t.Context(), "", append(append(env, "/srv/loose/AutoAgentProject"), p.starting("my-site", "Two steps")...)...)
+	if code != 4 || !strings.Contains(out, "only root can change") {
+		t.Errorf("programs that anybody can change: %d\n%s", code, out)
+	}
 }
