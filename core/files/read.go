@@ -3,7 +3,6 @@ package files
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -30,23 +29,5 @@ func Read(path string, max int64) ([]byte, error) {
 		}
 		return nil, err
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: %w", path, ErrNotRegular)
-	}
-	if st.Size() > max {
-		return nil, fmt.Errorf("read %s: %w: %d bytes, at most %d", path, ErrTooBig, st.Size(), max)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if int64(len(data)) > max {
-		return nil, fmt.Errorf("read %s: %w", path, ErrTooBig)
-	}
-	return data, nil
+	return readRegular(f, path, max)
 }
