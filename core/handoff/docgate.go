@@ -38,7 +38,7 @@ func CheckDocument(data []byte) (Document, []Problem) {
 	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && control(r) }) {
 		g.add("document", "", "it holds control characters", "write plain text: no escape sequences out of a command's output")
 	}
-	g.blocks(text)
+	g.blocks(comment.ReplaceAllString(text, ""))
 	d, odd := ReadDocument(text)
 	for _, name := range odd {
 		g.add("## "+cleanName(name), "", "there is no such section, or it stands twice", "use each of the skeleton's sections once, and ### inside of them")

@@ -85,15 +85,23 @@ func (d Document) Render(h Head) string {
 	return b.String()
 }
 
-// Passed is what those who build on the work are told of it. short leaves all but the first line of the summary and the context
-// out.
+// Passed is what those who build on the work are told of it, without what says nothing. short leaves all but the first line of
+// the summary and the context out.
 func (d Document) Passed(short bool) string {
 	if short {
-		line, _, _ := strings.Cut(d.Summary, "\n")
-		return line + "\n\nContext:\n" + d.Context
+		d.Summary, d.Decisions, d.Questions = firstLine(d.Summary), "", ""
 	}
-	return d.Summary + "\n\nDecisions:\n" + d.Decisions + "\n\nContext:\n" + d.Context + "\n\nOpen questions:\n" + d.Questions
+	out := d.Summary
+	for _, p := range []struct{ name, text string }{{"Decisions", d.Decisions}, {"Context", d.Context}, {"Open questions", d.Questions}} {
+		if p.text != "" && p.text != notStated && !(nothing.MatchString(p.text) && !strings.Contains(p.text, "\n")) {
+			out += "\n\n" + p.name + ":\n" + p.text
+		}
+	}
+	return out
 }
+
+// notStated stands in the sections of a document that code made.
+const notStated = "Not stated."
 
 // Made is a document that code makes of an agent's last answer, cut to what a summary may have.
 func Made(answer string) Document {
@@ -103,6 +111,7 @@ func Made(answer string) Document {
 		}
 		return r
 	}, strings.ToValidUTF8(answer, ""))
+	answer = strings.NewReplacer("```", "'''", "~~~", "'''", "<!--", "<! --").Replace(answer) // nothing that hides what follows
 	if words := strings.Fields(answer); len(words) > MaxSummary {
 		answer = strings.Join(words[:MaxSummary], " ") + " …"
 	}
@@ -116,9 +125,8 @@ func Made(answer string) Document {
 		}
 	}
 	return Document{
-		Summary: strings.Join(lines, "\n"), Decisions: "Not stated.", Specs: "Not stated.", Work: "Not stated: see what the commit changed.",
-		Context:   "- Files: not stated\n- Specs: not stated\n- Warnings: the agent left no usable document; this one was made of its last answer",
-		Questions: "Not stated.",
+		Summary: strings.Join(lines, "\n"), Decisions: notStated, Specs: notStated, Work: notStated, Questions: notStated,
+		Context: "- Warnings: the agent left no usable document; this one was made of its last answer",
 	}
 }
 
@@ -175,4 +183,9 @@ func fence(open, line string) string {
 		return ""
 	}
 	return open
+}
+
+// DocumentPath is where a step's document is kept; attempt counts from 1.
+func DocumentPath(step string, attempt int) string {
+	return fmt.Sprintf("steps/%s/%d.md", step, attempt)
 }
