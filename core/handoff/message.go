@@ -64,12 +64,13 @@ type Work struct {
 	Task     string // at most 80 characters
 	Commit   string // abbreviated commit name, 10 digits or more
 	Seq      int    // the sender's sequence number
+	Hops     int    // how many handoffs led to it
 	At       time.Time
 }
 
 // NewWork makes the envelope of a git_handoff, its file name and its id.
 func NewWork(w Work) (name, id string, e Envelope) {
-	m := Message{Type: GitHandoff, From: w.From, To: []string{w.To}, Priority: fmt.Sprintf("%02d", w.Priority), Task: w.Task, Commit: w.Commit}
+	m := Message{Type: GitHandoff, From: w.From, To: []string{w.To}, Priority: fmt.Sprintf("%02d", w.Priority), Task: w.Task, Commit: w.Commit, Hops: w.Hops}
 	name, e = m.Envelope(w.Seq, w.At)
 	return name, e.Get("id"), e
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"example.com/AutoAgentProject/core/plan"
 )
 
 // Forward says when finished work has to be handed on.
@@ -28,7 +30,7 @@ func SwarmPolicy() Policy { return Policy{Notes: []string{"*"}, Forward: Forward
 
 // MissionPolicy is that of a mission: notes are for whoever owns the goal, everybody else hands on work or is blocked.
 func MissionPolicy() Policy {
-	return Policy{Tree: true, Notes: []string{"manager"}, Forward: ForwardAlways, MaxHops: 40}
+	return Policy{Tree: true, Notes: []string{"manager"}, Forward: ForwardAlways, MaxHops: plan.MaxHops}
 }
 
 // policy checks the rules beyond the format, of what is well-formed.

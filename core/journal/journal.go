@@ -33,6 +33,9 @@ const (
 	StepAssigned    = "step_assigned"
 	MailReceived    = "mail_received"
 	StepReturned    = "step_returned"
+	DocumentRefused = "document_refused" // an agent was told what is wrong with its document, or that it is missing
+	DocumentMade    = "document_made"    // code made one of the agent's last answer
+	MailOld         = "mail_old"         // something lies unread in an inbox and nobody takes it
 	StepDone        = "step_done"
 	StepFailed      = "step_failed"
 	RunStarted      = "run_started"

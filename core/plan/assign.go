@@ -26,15 +26,20 @@ func (p *Plan) Assign(roster []mission.Agent, name Namer, now time.Time) []*Step
 		if len(able) == 0 {
 			continue // Check refuses such a plan
 		}
+		if p.goneRound(s, now) {
+			continue
+		}
 		a := slices.MinFunc(able, func(x, y mission.Agent) int { return cmp.Compare(load[x.Name], load[y.Name]) })
 		load[a.Name]++
-		s.give(a.Name, name(*s, a.Name), now)
+		p.give(s, a.Name, name, now)
 		given = append(given, s)
 	}
 	return given
 }
 
-func (s *Step) give(agent string, h Handoff, now time.Time) {
+func (p *Plan) give(s *Step, agent string, name Namer, now time.Time) {
+	h := name(*s, agent)
+	h.Hops = p.Hops(s.ID)
 	s.State, s.Agent, s.Since = Assigned, agent, now.UTC()
 	s.Handoffs = append(s.Handoffs, h)
 }
@@ -74,7 +79,10 @@ func (p *Plan) Return(id, reason string, conflict bool, name Namer, now time.Tim
 		s.Conflicts++
 	}
 	s.Reasons = append(s.Reasons, reason)
-	s.give(s.Agent, name(*s, s.Agent), now)
+	if p.goneRound(s, now) {
+		return false
+	}
+	p.give(s, s.Agent, name, now)
 	return true
 }
 

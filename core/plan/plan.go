@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -55,7 +56,8 @@ type Handoff struct {
 	Name   string    `json:"name"` // file name of the envelope
 	ID     string    `json:"id"`   // its id header
 	From   string    `json:"from"`
-	Commit string    `json:"commit"` // full name of the commit to work from
+	Commit string    `json:"commit"`         // full name of the commit to work from
+	Hops   int       `json:"hops,omitempty"` // handoffs that led to it
 	At     time.Time `json:"at"`
 }
 
@@ -91,6 +93,37 @@ func (s *Step) Last() Handoff {
 		return Handoff{}
 	}
 	return s.Handoffs[len(s.Handoffs)-1]
+}
+
+// Hops is how many handoffs lead to the next one of the step: those of the longest way through what it builds on, and those
+// that brought it back to its agent.
+func (p *Plan) Hops(id string) int {
+	s := p.Step(id)
+	if s == nil {
+		return 0
+	}
+	if len(s.Handoffs) > 0 {
+		return s.Last().Hops + 1
+	}
+	n := 0
+	for _, d := range s.DependsOn {
+		if x := p.Step(d); x != nil && len(x.Handoffs) > 0 {
+			n = max(n, x.Last().Hops+1)
+		}
+	}
+	return n
+}
+
+// MaxHops is the longest chain of handoffs in a mission.
+const MaxHops = 40
+
+// goneRound gives a step up to which too many handoffs lead, for that reason.
+func (p *Plan) goneRound(s *Step, now time.Time) bool {
+	n := p.Hops(s.ID)
+	if n > MaxHops {
+		p.Fail(s.ID, fmt.Sprintf("hop limit: %d handoffs lead to step %s, at most %d may", n, s.ID, MaxHops), now)
+	}
+	return n > MaxHops
 }
 
 // Count returns how many steps are in any of the states.

@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/plan"
 )
 
 // promptFacts are what the prompt says besides the step.
 type promptFacts struct {
-	Cut       bool     // an earlier run of it was cut off
-	Conflicts []string // files with conflict markers
-	Tight     bool     // money is short: only the first line of what others said
+	Cut       bool                        // an earlier run of it was cut off
+	Conflicts []string                    // files with conflict markers
+	Tight     bool                        // money is short: only the first line of what others said, and the context
+	Documents map[string]handoff.Document // of the steps it builds on; of one without, the plan's summary is shown
 }
 
 // prompt is the handoff as the model reads it: the step, what it builds on, why it came back. Nothing else of the
@@ -31,11 +33,15 @@ func prompt(p *plan.Plan, step plan.Step, f promptFacts) string {
 		say("\n## What you build on (it is in your folder)\n")
 		for _, id := range step.DependsOn {
 			if d := p.Step(id); d != nil {
-				said := d.Summary
-				if f.Tight {
+				doc, ok := f.Documents[id]
+				said := doc.Passed(f.Tight)
+				if !ok {
+					said = d.Summary
+				}
+				if f.Tight && !ok {
 					said, _, _ = strings.Cut(strings.TrimSpace(said), "\n")
 				}
-				say("\n### %s (%s), by %s\n%s\n", d.Title, d.ID, d.Agent, said)
+				say("\n### %s (%s), by %s\n%s\n", d.Title, d.ID, d.Agent, quote(said))
 			}
 		}
 	}
@@ -52,4 +58,13 @@ func prompt(p *plan.Plan, step plan.Step, f promptFacts) string {
 		say("\n## You were interrupted\nAn earlier run of this step was cut off. Look at what is in the folder already before you go on.\n")
 	}
 	return b.String()
+}
+
+// quote marks every line as somebody else's words: no heading of theirs is taken for one of the prompt.
+func quote(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight("> "+l, " ")
+	}
+	return strings.Join(lines, "\n")
 }

@@ -37,8 +37,8 @@ Write index.html; 100% of it.
 ## What you build on (it is in your folder)
 
 ### Choose colours (look), by designer-1
-Dark blue on white.
-See style.css.
+> Dark blue on white.
+> See style.css.
 
 ## It came back to you
 Your earlier work on it is in your folder. The reason:

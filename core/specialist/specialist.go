@@ -126,16 +126,21 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		if err != nil || out != tick.Moved {
 			return out, err
 		}
-		if res.Class == "budget" && h.Runs < maxRuns {
+		answer, err := s.answered(h.Run)
+		if err != nil {
+			return tick.Idle, err
+		}
+		answered := answer != "" && res.Verdict == runner.Failed // the work was done; only the talk about its document ended badly
+		if res.Class == "budget" && h.Runs < maxRuns && !answered {
 			// Its part of the money ended in the middle; the step goes on with the next part, in the same tree.
 			h.Run = ""
 			return tick.Moved, errors.Join(s.Keep(h), s.Store.Queue().Release(s.Agent.Name, held.Name))
 		}
-		if res.Class == tick.StepLimit {
+		if res.Class == tick.StepLimit && !answered {
 			// What there is goes on, with a word about it; the verify of the merge says whether it is enough.
 			s.Event(journal.Event{Kind: journal.BudgetCrossed, Level: journal.Milestone, Step: step.ID, Incident: "step-limit-" + step.ID,
 				Text: fmt.Sprintf("step %s: %s; what there is goes on", step.ID, res.Reason)})
-		} else if reason, final := judge(res); reason != "" {
+		} else if reason, final := judge(res); reason != "" && !answered {
 			return s.back(ctx, held.Name, step, reason, final)
 		}
 		reason, err := s.commit(ctx, &h, step)
@@ -146,6 +151,14 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 			return s.back(ctx, held.Name, step, reason, false)
 		}
 	}
+	answer, err := s.answer(h.Run)
+	if err != nil {
+		return tick.Idle, err
+	}
+	doc, err := s.document(ctx, &h, step, answer)
+	if err != nil {
+		return tick.Idle, err
+	}
 	merge, reason, err := s.integrate(ctx, &h, step)
 	if err != nil {
 		return tick.Idle, err
@@ -153,16 +166,8 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 	if reason != "" {
 		return s.back(ctx, held.Name, step, reason, false)
 	}
-	res, _, err := s.Result(h.Run)
-	if err != nil {
-		return tick.Idle, err
-	}
 	if err := s.Change(ctx, merge, func(p *plan.Plan) error {
-		text := res.Text
-		if h.Run == "" {
-			text = "The money for this step ended before it was finished; this is what there was."
-		}
-		p.Finish(step.ID, h.Commit, merge, summary(text), s.Now())
+		p.Finish(step.ID, h.Commit, merge, summary(doc.Summary), s.Now())
 		return nil
 	}, journal.Event{Kind: journal.StepDone, Level: journal.Milestone, Step: step.ID, Run: h.Run,
 		Text: fmt.Sprintf("step %s is done: %s", step.ID, step.Title)}); err != nil {
@@ -201,7 +206,8 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step) (runn
 	}
 	return s.Run(ctx, h, tick.Ask{
 		Step: step.ID, Profession: prof, Dir: s.Store.Clone(s.Agent.Name),
-		Prompt: prompt(plan, step, promptFacts{Cut: cut, Conflicts: conflicts, Tight: s.Pressure() >= tick.Tight}),
+		Prompt: prompt(plan, step, promptFacts{Cut: cut, Conflicts: conflicts, Tight: s.Pressure() >= tick.Tight, Documents: s.documents(ctx, plan, step)}),
+		Follow: s.follow(h, step),
 	})
 }
 
@@ -210,8 +216,8 @@ func judge(res runner.Result) (reason string, final bool) {
 	if res.Verdict != runner.Done {
 		return fmt.Sprintf("the run ended without success: %s", res.Reason), false
 	}
-	if text := strings.TrimSpace(res.Text); strings.HasPrefix(text, "BLOCKED:") {
-		return firstLines(text, 1200), true
+	if blocked(res.Text) {
+		return firstLines(res.Text, 1200), true
 	}
 	return "", false
 }
@@ -246,7 +252,7 @@ func (s Specialist) back(ctx context.Context, handoff string, step plan.Step, re
 	return tick.Moved, s.close(handoff)
 }
 
-// summary is what others are told of a finished step: the agent's last answer, cut to about 200 words and 2,000 bytes.
+// summary is what the plan keeps of a finished step: the summary of its document, cut to about 200 words and 2,000 bytes.
 func summary(text string) string {
 	if words := strings.Fields(text); len(words) > 220 {
 		text = strings.Join(words[:220], " ") + " …"

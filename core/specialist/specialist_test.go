@@ -44,7 +44,7 @@ func TestStep(t *testing.T) {
 	}
 	w.writes("b.txt", "")
 	w.once(tick.Moved)
-	if prompt := w.fake.jobs[1].Prompt; !strings.Contains(prompt, "### Make a (a), by codebuilder-1\nI did it.") || strings.Contains(prompt, "Write a.txt") {
+	if prompt := w.fake.jobs[1].Prompt; !strings.Contains(prompt, "### Make a (a), by codebuilder-1\n> I did it.\n>\n> Context:\n> - Warnings: the agent left no") || strings.Contains(prompt, "Write a.txt") {
 		t.Errorf("prompt:\n%s", prompt)
 	}
 	w.once(tick.Idle)

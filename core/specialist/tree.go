@@ -39,6 +39,11 @@ func (s Specialist) prepare(ctx context.Context, h *tick.Hold, step plan.Step) (
 	if conflicts, err = clone.Prepare(ctx, s.Repo(), h.Base, mode); err != nil {
 		return nil, fmt.Errorf("prepare the clone: %w", err)
 	}
+	if !h.Prepared { // else it may have begun to write it
+		if err := s.layOutDocument(); err != nil {
+			return nil, fmt.Errorf("prepare the clone: %w", err)
+		}
+	}
 	h.Prepared = true
 	return conflicts, s.Keep(*h)
 }

@@ -72,7 +72,7 @@ func (t *Tick) Deliver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, _, e := handoff.NewWork(handoff.Work{From: h.From, To: s.Agent, Priority: priority, Task: s.ID, Commit: short, At: h.At})
+		_, _, e := handoff.NewWork(handoff.Work{From: h.From, To: s.Agent, Priority: priority, Task: s.ID, Commit: short, At: h.At, Hops: h.Hops})
 		e.Set("id", h.ID) // fixed when it was assigned; the sequence number is in it
 		if err := q.Send(h.From, h.Name, e); err != nil {
 			return err

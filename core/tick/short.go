@@ -1,6 +1,8 @@
 package tick
 
 import (
+	"fmt"
+
 	"example.com/AutoAgentProject/core/money"
 )
 
@@ -18,6 +20,16 @@ func (t *Tick) Pressure() int {
 		return 0
 	}
 	return int(money.ShownPercent(book.Budget.N, book.Used.N))
+}
+
+// Spent is what a step has cost so far, in words.
+func (t *Tick) Spent(step string) (string, error) {
+	book, err := t.ledger.Read()
+	if err != nil {
+		return "", err
+	}
+	sum := book.ByStep[step]
+	return fmt.Sprintf("%s at list price, %s", money.FormatUSD(sum.Nano), money.Amount{Unit: money.Tokens, N: sum.Tokens}), nil
 }
 
 const wrapUp = `
