@@ -71,7 +71,8 @@ func (r Repo) Document(ctx context.Context, rev, path string) ([]byte, error) {
 	return []byte(out), err
 }
 
-// WithFile returns a commit on top of another one that holds a file besides; the other one itself if it has it already.
+// WithFile returns a commit on top of another one that holds a file besides; the other one itself if it has it already. Where a
+// file stands in place of one of its folders, it is an error.
 func (r Repo) WithFile(ctx context.Context, commit, path string, data []byte, who Who, message string, at time.Time) (string, error) {
 	if err := valid(commit); err != nil {
 		return "", err
@@ -113,7 +114,7 @@ func (r Repo) withFile(ctx context.Context, parent, path string, data []byte, wh
 		}
 		parents = []string{parent}
 	}
-	if _, err := indexed("update-index", "--add", "--replace", "--cacheinfo", "100644,"+blob+","+path); err != nil {
+	if _, err := indexed("update-index", "--add", "--cacheinfo", "100644,"+blob+","+path); err != nil {
 		return "", err
 	}
 	tree, err := indexed("write-tree")

@@ -34,6 +34,7 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 	if err := m.readMail(ctx); err != nil {
 		return tick.Idle, err
 	}
+	m.watchMail(ctx)
 	head, err := m.Repo().Resolve(ctx, "refs/heads/main")
 	if err != nil {
 		return tick.Idle, err

@@ -114,6 +114,25 @@ func (q Queue) hold(path string, by Holder, now time.Time) (c Claim, spent bool,
 	return c, false, writeClaim(path, c)
 }
 
+// Bind notes the run that works on what its holder has in hand. What somebody else holds, or nobody, stays as it is.
+func (q Queue) Bind(agent, name string, by Holder) error {
+	unlock, err := q.lockInbox(agent)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	path := filepath.Join(q.inbox(agent, "in_process"), name)
+	if strings.ContainsRune(name, '/') || !exists(path) {
+		return nil
+	}
+	c, err := readClaim(path, time.Now())
+	if err != nil || c.Owner != by.Owner || c.Run == by.Run {
+		return err
+	}
+	c.Run = by.Run
+	return writeClaim(path, c)
+}
+
 // resume claims what lies in in_process; nil without an error means that it went to failed/.
 func (q Queue) resume(agent, name string, by Holder, now time.Time) (*Held, error) {
 	path := filepath.Join(q.inbox(agent, "in_process"), name)

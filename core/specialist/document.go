@@ -152,6 +152,22 @@ func (s Specialist) document(ctx context.Context, h *tick.Hold, step plan.Step, 
 	return d, nil
 }
 
+// withDocument puts the document of a step into the product, for missions that want it there. A product that has no room for it
+// stays without.
+func (s Specialist) withDocument(ctx context.Context, commit string, step plan.Step) (string, error) {
+	kept, err := s.Repo().Document(ctx, git.DocsRef(s.Mission.ID), documentPath(step))
+	if err != nil {
+		return "", err
+	}
+	with, err := s.Repo().WithFile(ctx, commit, "docs/handoffs/"+step.ID+".md", kept, s.Who(),
+		fmt.Sprintf("Add the document of step %s\n\nBy %s.\n", step.ID, s.Agent.Name), s.Now())
+	if err != nil && !passing(err) && ctx.Err() == nil {
+		s.Log.Warn("a document has no place in the product", "step", step.ID, "err", err)
+		return commit, nil
+	}
+	return with, err
+}
+
 // documentPath is where the docs ref keeps the document of a step as it was handed over last.
 func documentPath(step plan.Step) string {
 	return handoff.DocumentPath(step.ID, len(step.Handoffs))

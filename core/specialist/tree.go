@@ -133,7 +133,7 @@ func (s Specialist) integrate(ctx context.Context, h *tick.Hold, step plan.Step)
 		if err != nil || (in && h.Commit != h.Base) {
 			return main, "", err // an earlier tick did it and died
 		}
-		if in { // nothing changed: the proof is the same, on what there is
+		if in && !s.Mission.KeepDocs { // nothing changed: the proof is the same, on what there is
 			reason, err := s.verify(ctx, step, main)
 			return main, reason, err
 		}
@@ -144,6 +144,11 @@ func (s Specialist) integrate(ctx context.Context, h *tick.Hold, step plan.Step)
 		}
 		if len(m.Conflicts) > 0 {
 			return "", conflictReason + strings.Join(m.Conflicts, ", "), nil
+		}
+		if s.Mission.KeepDocs {
+			if m.Commit, err = s.withDocument(ctx, m.Commit, step); err != nil {
+				return "", "", err
+			}
 		}
 		if reason, err := s.verify(ctx, step, m.Commit); err != nil || reason != "" {
 			return "", reason, err

@@ -17,6 +17,7 @@ import (
 	"example.com/AutoAgentProject/core/git"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/proc"
+	"example.com/AutoAgentProject/core/queue"
 	"example.com/AutoAgentProject/core/runner"
 )
 
@@ -156,6 +157,9 @@ func (t *Tick) Launch(ctx context.Context, c runner.Command) (runner.Process, er
 		h := Hold{}
 		if err := t.Store.Load(t.holdName(), &h); err != nil {
 			return err
+		}
+		if err := t.Store.Queue().Bind(t.Agent.Name, h.Key, queue.Holder{Owner: t.Owner, Run: h.Run}); err != nil {
+			t.Log.Warn("the claim could not be bound to its run", "run", h.Run, "err", err)
 		}
 		return noteCell(t.Store.Run(t.Agent.Name, h.Run))(id)
 	}}

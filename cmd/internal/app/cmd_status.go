@@ -149,8 +149,11 @@ func (c *cli) printStatus(v view.Mission) {
 	t := table{{"AGENT", "DOES", "SINCE", "INBOX", "NEXT", "LAST LINE"}}
 	for _, a := range v.Agents {
 		inbox := fmt.Sprintf("%d", a.Inbox.New+a.Inbox.InProcess)
+		if a.Inbox.New > 0 && !a.Inbox.Oldest.IsZero() {
+			inbox += ", oldest " + ago(a.Inbox.Oldest, now)
+		}
 		if a.Inbox.Failed > 0 {
-			inbox += fmt.Sprintf("+%d failed", a.Inbox.Failed)
+			inbox += fmt.Sprintf(", %d failed", a.Inbox.Failed)
 		}
 		next := "-"
 		if !a.Next.IsZero() {

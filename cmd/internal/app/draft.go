@@ -75,7 +75,7 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	default:
 		return nil, usererr.New(usererr.Usage, "write --gateway on or off", "--gateway %q is neither", o.gateway)
 	}
-	m.Verify = o.verify
+	m.Verify, m.KeepDocs = o.verify, o.keepDocs
 	if err := checkCommand(m.Verify); err != nil {
 		return nil, err
 	}
