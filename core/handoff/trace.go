@@ -35,6 +35,7 @@ type Leg struct {
 	Attempt   int              `json:"attempt,omitempty"`
 	Broadcast bool             `json:"merge_only,omitempty"`
 	Error     string           `json:"error,omitempty"`
+	Document  string           `json:"document,omitempty"` // where what its agent left of the work is kept
 }
 
 // Way is the way of a task: who handed it to whom, and how long it lay and was worked on.

@@ -36,7 +36,7 @@ func (m Manager) watchMail(ctx context.Context) {
 		}
 		if tell {
 			m.Event(journal.Event{Kind: journal.MailOld, Level: journal.Blocker, Incident: fmt.Sprintf("unread-%s-%d", a.Name, u.Oldest.UnixNano()),
-				Text: fmt.Sprintf("%d unread in the inbox of %s since %s, and nobody takes it: see AutoAgentProject logs %s --agent %s", d.New, a.Name, u.Oldest.Format(time.RFC3339), m.Mission.ID, a.Name)})
+				Text: fmt.Sprintf("%d unread in the inbox of %s since %s, and nobody takes it: see AutoAgentProject logs %s %s", d.New, a.Name, u.Oldest.Format(time.RFC3339), m.Mission.ID, a.Name)})
 			m.Wake(a.Name)
 		}
 	}

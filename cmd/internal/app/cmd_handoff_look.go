@@ -61,6 +61,7 @@ type handoffView struct {
 	Claim    *queue.Claim      `json:"claim,omitempty"`
 	Receipts []queue.Receipt   `json:"receipts,omitempty"`
 	Error    string            `json:"error,omitempty"`
+	Document *documentView     `json:"document,omitempty"`
 }
 
 func viewOf(e queue.Entry, body bool) handoffView {
@@ -118,13 +119,14 @@ func (c *cli) handoffList(f *handoffFlags) *cobra.Command {
 
 func (c *cli) handoffShow(f *handoffFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show <id or name>",
-		Short:   "Show a handoff wherever it lies",
-		Long:    "Show a handoff, named by its id or its file name, in all mailboxes that hold it.",
+		Use:   "show <id or name>",
+		Short: "Show a handoff wherever it lies",
+		Long: "Show a handoff, named by its id or its file name, in all mailboxes that hold it, and the document that its agent left of\n" +
+			"the work.",
 		Example: "  AutoAgentProject handoff show 20260710T120001Z_000001_from_manager --mission my-site",
 		Args:    exactly(1, "the id or name of a handoff"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, list, err := c.entries(cmd.Context(), f)
+			p, list, err := c.entries(cmd.Context(), f)
 			if err != nil {
 				return err
 			}
@@ -132,10 +134,18 @@ func (c *cli) handoffShow(f *handoffFlags) *cobra.Command {
 			if len(list) == 0 {
 				return usererr.New(usererr.NotFound, "handoff list --all shows what there is", "there is no handoff %q", args[0])
 			}
+			var doc *documentView
+			if p.document != nil {
+				if doc, err = p.document(cmd.Context(), list[0]); err != nil {
+					return err
+				}
+			}
 			if c.json {
 				var views []handoffView
 				for _, e := range list {
-					views = append(views, viewOf(e, true))
+					v := viewOf(e, true)
+					v.Document = doc
+					views = append(views, v)
 				}
 				return c.printJSON(views)
 			}
@@ -156,6 +166,12 @@ func (c *cli) handoffShow(f *handoffFlags) *cobra.Command {
 				c.say("")
 				c.say("%s", strings.TrimRight(string(e.Text), "\n"))
 			}
+			if doc != nil {
+				c.say("")
+				c.say("document %s of %s:", doc.Path, doc.Ref)
+				c.say("")
+				c.say("%s", strings.TrimRight(doc.text, "\n"))
+			}
 			return nil
 		},
 	}
@@ -173,15 +189,27 @@ func (c *cli) handoffTrace(f *handoffFlags) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			whole := *f
 			whole.agent = ""
-			_, list, err := c.entries(cmd.Context(), &whole)
+			p, list, err := c.entries(cmd.Context(), &whole)
 			if err != nil {
 				return err
 			}
 			var records []handoff.Record
+			docs := map[string]string{}
 			for _, e := range list {
 				records = append(records, e.Record())
+				if p.document == nil || e.Text.Or("task", "") != args[0] {
+					continue
+				}
+				if d, err := p.document(cmd.Context(), e); err != nil {
+					c.warn(err)
+				} else if d != nil {
+					docs[e.Text.Or("id", "")] = d.Path
+				}
 			}
 			way := handoff.Trace(args[0], records, time.Now())
+			for i, l := range way.Legs {
+				way.Legs[i].Document = docs[l.ID]
+			}
 			switch {
 			case len(way.Legs) == 0:
 				return usererr.New(usererr.NotFound, "handoff list --all shows what there is", "no handoff has the task %q", args[0])
@@ -191,9 +219,9 @@ func (c *cli) handoffTrace(f *handoffFlags) *cobra.Command {
 			case c.json:
 				return c.printJSON(way)
 			}
-			t := table{{"FROM", "TO", "PRIO", "COMMIT", "STATE", "WAITED", "WORKED", "CREATED"}}
+			t := table{{"FROM", "TO", "PRIO", "COMMIT", "STATE", "WAITED", "WORKED", "CREATED", "DOCUMENT"}}
 			for _, l := range way.Legs {
-				t = append(t, []string{l.From, l.To, l.Priority, dash(l.Commit), l.State, short(time.Duration(l.Waited)), short(time.Duration(l.Worked)), l.Created.Format(time.RFC3339)})
+				t = append(t, []string{l.From, l.To, l.Priority, dash(l.Commit), l.State, short(time.Duration(l.Waited)), short(time.Duration(l.Worked)), l.Created.Format(time.RFC3339), dash(l.Document)})
 			}
 			c.printTable(t)
 			c.say("%s: waited %s, worked %s", way.Task, short(time.Duration(way.Waited)), short(time.Duration(way.Worked)))

@@ -26,6 +26,8 @@ type place struct {
 	clone  string                            // what the agent can write; a draft in it is reached without links
 	warn   func(error)
 	wake   func(agents ...string)
+
+	document func(context.Context, queue.Entry) (*documentView, error) // of the work that came with a handoff; nil: there are none
 }
 
 // tree is what git does for a place.

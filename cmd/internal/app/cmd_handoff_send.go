@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,11 +56,15 @@ func (c *cli) handoffSend(f *handoffFlags) *cobra.Command {
 func (c *cli) handoffCheck(f *handoffFlags) *cobra.Command {
 	notes := false
 	cmd := &cobra.Command{
-		Use:     "check <draft>",
-		Short:   "Check a draft and send nothing",
-		Long:    "Check a draft as send does and change nothing. Everything that is wrong is said at once.",
-		Example: "  AutoAgentProject handoff check tmp/draft --layout swarmforge",
+		Use:   "check <draft>",
+		Short: "Check a draft and send nothing",
+		Long: "Check a draft as send does and change nothing. Everything that is wrong is said at once. A file that ends with .md is a\n" +
+			"document and judged as such; that needs no mission.",
+		Example: "  AutoAgentProject handoff check tmp/draft --layout swarmforge\n  AutoAgentProject handoff check .autoagent/handoff.md",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.HasSuffix(args[0], ".md") {
+				return c.checkDocument(args[0])
+			}
 			_, m, _, unlock, err := c.gate(cmd.Context(), f, args[0], notes)
 			if err != nil {
 				return environment(err)
