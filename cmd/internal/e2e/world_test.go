@@ -279,7 +279,8 @@ func step(id, verify string, deps ...string) plan.ProposedStep {
 		Acceptance: []string{id + " is there"}}
 }
 
-// works is the lane of an agent that works on a step.
+// works is the lane of an agent that works on a step; where it uses a tool it leaves a document too.
 func works(id string, steps ...scriptmodel.Step) scriptmodel.Rule {
+	steps = also(steps, writesDocument(goodDocument))
 	return scriptmodel.Rule{Name: id, When: []string{"# Your step: Step " + id + " (" + id + ")"}, Steps: append(steps, text("did "+id))}
 }
