@@ -96,7 +96,7 @@ func arguments(j runner.Job, role string, readable []string) ([]string, error) {
 		a = append(a, "--json-schema", b.String())
 	}
 	a = append(a, "--tools", strings.Join(j.Tools, ","))
-	if rules := allowed(j.Tools); len(rules) > 0 {
+	if rules := allowed(j.Tools, j.Dir); len(rules) > 0 {
 		a = append(append(a, "--allowedTools"), rules...)
 	}
 	if len(readable) > 0 {
@@ -106,14 +106,14 @@ func arguments(j runner.Job, role string, readable []string) ([]string, error) {
 }
 
 // allowed are the permission rules for the offered tools. Reading is bounded by the folders alone; writing stays below
-// the working folder; a command may do what the walls let it do; the web is allowed to whom it was offered.
-func allowed(tools []string) []string {
+// the working folder, wherever the last command went to ("./" means where it went, "//" a path from the root); a command may do what the walls let it do; the web is allowed to whom it was offered.
+func allowed(tools []string, dir string) []string {
 	var rules []string
 	for _, t := range tools {
 		switch t {
 		case "Write", "Edit", "NotebookEdit":
 			if !slices.Contains(rules, "Edit(./**)") {
-				rules = append(rules, "Edit(./**)")
+				rules = append(rules, "Edit(./**)", "Edit(/"+dir+"/**)")
 			}
 		case "Bash", "WebFetch", "WebSearch":
 			rules = append(rules, t)

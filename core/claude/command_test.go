@@ -30,7 +30,7 @@ func TestArguments(t *testing.T) {
 		"--model", "claude-sonnet-5-5", "--session-id", j.Run, "--system-prompt-file", "/role.md",
 		"--restricted", "--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands",
 		"--permission-mode", "dontAsk", "--permission-prompts", "none", "--max-turns", "12", "--max-budget-usd", "1.25",
-		"--json-schema", `{"type":"object"}`, "--tools", "Read,Write,Edit,Bash", "--allowedTools", "Edit(./**)", "Bash", "--add-dir", "/in/a", "/in/b"}
+		"--json-schema", `{"type":"object"}`, "--tools", "Read,Write,Edit,Bash", "--allowedTools", "Edit(./**)", "Edit(//m/builder/**)", "Bash", "--add-dir", "/in/a", "/in/b"}
 	if !slices.Equal(got, want) {
 		t.Errorf("\n got %q\nwant %q", got, want)
 	}
@@ -42,9 +42,9 @@ func TestArguments(t *testing.T) {
 
 func TestAllowed(t *testing.T) {
 	for tools, want := range map[string]string{
-		"Read Glob Grep": "", "Write": "Edit(./**)", "Edit NotebookEdit Write Bash": "Edit(./**) Bash", "Bash WebSearch WebFetch": "Bash WebSearch WebFetch",
+		"Read Glob Grep": "", "Write": "Edit(./**) Edit(//m/x/**)", "Edit NotebookEdit Write Bash": "Edit(./**) Edit(//m/x/**) Bash", "Bash WebSearch WebFetch": "Bash WebSearch WebFetch",
 	} {
-		if got := strings.Join(allowed(strings.Fields(tools)), " "); got != want {
+		if got := strings.Join(allowed(strings.Fields(tools), "/m/x"), " "); got != want {
 			t.Errorf("allowed(%s) = %q, want %q", tools, got, want)
 		}
 	}

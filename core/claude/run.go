@@ -144,6 +144,9 @@ func (r *run) take(e *event, now time.Time) {
 	case "system":
 		switch {
 		case e.Subtype == "init":
+			if r.greeted { // it greets again at each message of ours, from where the last command of the agent went
+				e.Cwd = r.job.Dir
+			}
 			if wrong := mismatch(e, r.job); wrong != "" {
 				r.kill(failed("init-mismatch", "the program was set up wrong: %s", wrong))
 				return
