@@ -156,8 +156,11 @@ func TestDocumentReachesTheNext(t *testing.T) {
 func TestBadDocumentGoesBackOnce(t *testing.T) {
 	t.Parallel()
 	bad := strings.Replace(strings.Replace(goodDocument, "It is there, and I saw it.", strings.Repeat("word ", 300), 1), "## Spec updates\n\nnone\n", "", 1)
+	const clone = "{{match:(/[^ \"]+/again/codebuilder-1)}}"
 	one := scriptmodel.Rule{Name: "one", When: []string{"# Your step: Step one (one)"}, Steps: []scriptmodel.Step{
-		bash("echo 1 > one.txt\n" + writesDocument(bad)), text("did one"), bash(writesDocument(goodDocument)), text("corrected")}}
+		bash("echo 1 > one.txt\n" + writesDocument(bad) + "mkdir sub; cd sub"), text("did one"), // and stays there
+		{Content: []block{{"type": "tool_use", "name": "Read", "input": block{"file_path": clone + "/.autoagent/handoff.md"}}}},
+		{Content: []block{{"type": "tool_use", "name": "Write", "input": block{"file_path": clone + "/.autoagent/handoff.md", "content": goodDocument}}}}, text("corrected")}}
 	w := newWorld(t, planned(step("one", "test -f one.txt")), one)
 	w.must(0, "start", "again", "One line")
 	refused := w.events("again", journal.DocumentRefused)
@@ -167,8 +170,8 @@ func TestBadDocumentGoesBackOnce(t *testing.T) {
 	if n := len(w.told("again", "one")); n != 1 {
 		t.Errorf("%d runs, want one conversation", n)
 	}
-	if n := w.model.Stats().ByRule["one"]; n != 4 {
-		t.Errorf("%d requests, want 4", n)
+	if n := w.model.Stats().ByRule["one"]; n != 5 {
+		t.Errorf("%d requests, want 5", n)
 	}
 	if len(w.events("again", journal.DocumentMade)) != 0 || !strings.Contains(w.kept("again", "one"), "It is there, and I saw it.") {
 		t.Errorf("kept:\n%s", w.kept("again", "one"))
@@ -212,8 +215,11 @@ func TestHostileDocuments(t *testing.T) {
 	if n := len(w.events("hostile", journal.DocumentMade)); n != 4 {
 		t.Errorf("%d documents were made, want 4\n%s", n, w.history())
 	}
-	if n := len(w.events("hostile", journal.DocumentRefused)); n != 3*tick.DefaultLimits.Refusal+1 { // behind the link to a folder there is no document
+	if n := len(w.events("hostile", journal.DocumentRefused)); n != 4*tick.DefaultLimits.Refusal {
 		t.Errorf("%d refusals\n%s", n, w.history())
+	}
+	if tree := git(t, w.store("hostile").Repo(), "ls-tree", "-r", "--name-only", "main"); tree != "big\ndata\nfolder\npasswd" {
+		t.Errorf("the product holds %q", tree)
 	}
 	for _, id := range []string{"passwd", "data", "folder", "big"} {
 		if doc := w.kept("hostile", id); strings.Contains(doc, "root:") || strings.Contains(doc, "budget") || len(doc) > 2000 || !strings.Contains(doc, "did "+id) {
