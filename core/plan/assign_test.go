@@ -194,3 +194,24 @@ func TestFinish(t *testing.T) {
 		t.Error("no plan is all done")
 	}
 }
+
+// TestHopLimit: a step that too many handoffs lead to is given up for that reason, on its way out and on its way back.
+func TestHopLimit(t *testing.T) {
+	name := func(s Step, to string) Handoff { return Handoff{Name: s.ID + to} }
+	p := &Plan{Round: 1, Steps: []Step{
+		{ID: "a", Profession: "codebuilder", State: Done, Handoffs: []Handoff{{Hops: MaxHops}}},
+		{ID: "b", Profession: "codebuilder", State: Waiting, DependsOn: []string{"a"}},
+		{ID: "c", Profession: "codebuilder", State: Working, Agent: "codebuilder-1", Handoffs: []Handoff{{Hops: MaxHops}}},
+		{ID: "d", Profession: "codebuilder", State: Working, Agent: "codebuilder-1", Handoffs: []Handoff{{Hops: MaxHops - 1}}},
+	}}
+	roster := []mission.Agent{{Name: "codebuilder-1", Role: mission.Specialist, Profession: "codebuilder"}}
+	if given := p.Assign(roster, name, time.Time{}); len(given) != 0 || p.Step("b").State != Failed || !strings.HasPrefix(p.Step("b").Reasons[0], "hop limit: 41 handoffs") {
+		t.Errorf("%d given, %+v", len(given), p.Step("b"))
+	}
+	if p.Return("c", "again", true, name, time.Time{}) || p.Step("c").State != Failed || !strings.HasPrefix(p.Step("c").Reasons[1], "hop limit: ") {
+		t.Errorf("%+v", p.Step("c"))
+	}
+	if !p.Return("d", "again", true, name, time.Time{}) || p.Step("d").Last().Hops != MaxHops {
+		t.Errorf("%+v", p.Step("d"))
+	}
+}

@@ -52,6 +52,9 @@ func killed(t *testing.T, program string, n int) {
 		if strings.Count(merged, s.ID+":") != 1 {
 			t.Errorf("step %s was merged as: %q", s.ID, merged)
 		}
+		if doc := w.kept("killed", s.ID); !strings.Contains(doc, "It is there, and I saw it.") {
+			t.Errorf("the document of step %s:\n%s", s.ID, doc)
+		}
 		if s.State != plan.Done || len(s.Handoffs) != 1 {
 			t.Errorf("step %s: %s after %d handoffs: %v", s.ID, s.State, len(s.Handoffs), s.Reasons)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/scriptmodel"
+	"example.com/AutoAgentProject/core/store"
 )
 
 // TestDemo is what a newcomer runs first.
@@ -37,6 +38,10 @@ func TestDemo(t *testing.T) {
 		if b, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("the result's own test: %v\n%s", err, b)
 		}
+	}
+	ids, _ := store.Root(w.root).IDs()
+	if len(ids) != 1 || len(w.events(ids[0], journal.DocumentRefused)) != 0 || !strings.Contains(w.kept(ids[0], "test"), "three tests") {
+		t.Errorf("the demo's agents leave no good documents: %v\n%s", ids, w.history())
 	}
 	if n := w.model.Stats().Requests; n != 0 {
 		t.Errorf("the demo asked another model than its own %d times", n)
