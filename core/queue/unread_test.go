@@ -33,3 +33,20 @@ func TestUnread(t *testing.T) {
 		t.Errorf("an empty inbox leaves %+v", u)
 	}
 }
+
+// TestBind: the holder's claim names the run that works on it; a claim of somebody else is left alone.
+func TestBind(t *testing.T) {
+	q := fresh(t)
+	name := sent(t, q, "manager", "coder", "a")
+	deliver(t, q, "manager")
+	ok(t, q.Bind("coder", name, Holder{Owner: self(t), Run: "r1"})) // not in hand yet
+	claim(t, q, "coder")
+	owner := self(t)
+	ok(t, q.Bind("coder", name, Holder{Owner: owner, Run: "r1"}))
+	ok(t, q.Bind("coder", name, Holder{Owner: dead(t, 1), Run: "r2"}))
+	ok(t, q.Bind("coder", "plan-1", Holder{Owner: owner, Run: "r3"}))
+	c, err := peekClaim(q.inbox("coder", "in_process") + "/" + name)
+	if ok(t, err); c.Run != "r1" || c.Owner != owner || c.Attempt != 1 {
+		t.Errorf("%+v", c)
+	}
+}
