@@ -16,8 +16,9 @@ import (
 // watchMail looks whether something lies unread in an inbox whose agent ought to take it, and tells a person once. It is a
 // record only: what goes wrong here holds nothing up.
 func (m Manager) watchMail(ctx context.Context) {
-	seen, next := map[string]queue.Unread{}, map[string]queue.Unread{}
-	if err := m.Store.Load(queue.UnreadName, &seen); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var noted queue.UnreadFile
+	next := map[string]queue.Unread{}
+	if err := m.Store.Load(queue.UnreadName, &noted); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.Log.Warn("what lay unread cannot be read and is seen anew", "err", err)
 	}
 	pauses, err := m.Paused(ctx)
@@ -30,7 +31,7 @@ func (m Manager) watchMail(ctx context.Context) {
 			m.Log.Warn("an inbox cannot be read", "which", a.Name, "err", err)
 			continue
 		}
-		u, tell := seen[a.Name].Next(d, len(pauses) > 0, m.Now())
+		u, tell := noted.Agents[a.Name].Next(d, len(pauses) > 0, m.Now())
 		if u != (queue.Unread{}) {
 			next[a.Name] = u
 		}
@@ -40,10 +41,10 @@ func (m Manager) watchMail(ctx context.Context) {
 			m.Wake(a.Name)
 		}
 	}
-	if maps.Equal(seen, next) {
+	if maps.Equal(noted.Agents, next) {
 		return
 	}
-	if err := m.Store.Save(queue.UnreadName, next); err != nil {
+	if err := m.Store.Save(queue.UnreadName, queue.UnreadFile{Version: mission.Version, Agents: next}); err != nil {
 		m.Log.Warn("what lies unread could not be noted", "err", err)
 	}
 }

@@ -8,6 +8,12 @@ const OldMail = 30 * time.Minute
 // UnreadName is where the manager notes what it saw lie unread, by agent, in the mission's store.
 const UnreadName = "agents/manager/unread.json"
 
+// UnreadFile is that note.
+type UnreadFile struct {
+	Version int               `json:"version"`
+	Agents  map[string]Unread `json:"agents"`
+}
+
 // Unread is what was seen of one inbox: that the same thing lies there since a time, and whether a person was told.
 type Unread struct {
 	Oldest time.Time `json:"oldest"` // when the oldest one came: another one is another incident

@@ -149,7 +149,7 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	} else {
 		v.Pauses = append(v.Pauses, pauses...)
 	}
-	unread := map[string]queue.Unread{}
+	var unread queue.UnreadFile
 	if err := st.Load(queue.UnreadName, &unread); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		bad("unread.json", err)
 	}
@@ -164,7 +164,7 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 		if x.Inbox, err = st.Queue().Depth(a.Name); err != nil {
 			bad("inbox of "+a.Name, err)
 		}
-		if u := unread[a.Name]; u.Told && v.Stop == nil && x.Inbox.New > 0 && x.Inbox.InProcess == 0 && u.Oldest.Equal(x.Inbox.Oldest) {
+		if u := unread.Agents[a.Name]; u.Told && v.Stop == nil && x.Inbox.New > 0 && x.Inbox.InProcess == 0 && u.Oldest.Equal(x.Inbox.Oldest) {
 			v.Warnings = append(v.Warnings, fmt.Sprintf("nobody takes what lies unread in the inbox of %s since %s", a.Name, u.Oldest.Format("15:04 MST")))
 		}
 		if x.Doing == "working" { // running means running
