@@ -2,12 +2,12 @@ package git
 
 import "context"
 
-// Unmerged says whether any ref of the repository holds a commit that main does not.
+// Unmerged says whether any ref of the repository holds a commit that main does not. Documents of the work are no work.
 func (r Repo) Unmerged(ctx context.Context, main string) (bool, error) {
 	if err := valid(main); err != nil {
 		return false, err
 	}
-	out, err := r.git(ctx, "rev-list", "--max-count=1", "--all", "--not", main)
+	out, err := r.git(ctx, "rev-list", "--max-count=1", "--exclude="+DocsRef("*"), "--all", "--not", main)
 	return out != "", err
 }
 
