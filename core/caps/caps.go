@@ -147,6 +147,17 @@ func holds(l *ledger.Ledger, run string) (bool, error) {
 	return false, err
 }
 
+// Free says whether at least so much is left in every period of now that has a cap, beside what is reserved.
+func (h Host) Free(l Limits, least int64, now time.Time) (bool, error) {
+	all, err := h.Standings(l, now)
+	for _, s := range all {
+		if int64(s.Cap-s.Used-s.Reserved) < max(least, 1) {
+			return false, err
+		}
+	}
+	return err == nil, err
+}
+
 // Standing is where one period stands.
 type Standing struct {
 	Period   string     `json:"period"` // "2026-12-01" or "2026-12", UTC

@@ -104,6 +104,34 @@ func TestCapChanges(t *testing.T) {
 	}
 }
 
+// TestFree: room is what every period has left beside what is reserved, of the cap that is in force now.
+func TestFree(t *testing.T) {
+	h := Host{t.TempDir()}
+	free := func(want bool, l Limits, least int64, now time.Time) {
+		t.Helper()
+		if got, err := h.Free(l, least, now); got != want || err != nil {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+	free(true, Limits{}, 1000, noon)
+	free(true, Limits{Day: 100}, 100, noon)
+	h.reserve(t, Limits{Day: 100, Month: 120}, "one", 60, 10, noon)
+	h.reserve(t, Limits{Day: 100, Month: 120}, "two", 40, 10, noon)
+	ok(t, h.Settle(t.Context(), "one", "my-site", 60, noon))
+	free(false, Limits{Day: 100, Month: 120}, 0, noon)
+	free(true, Limits{Day: 110, Month: 120}, 10, noon)
+	free(false, Limits{Day: 109, Month: 120}, 10, noon)
+	free(false, Limits{Day: 200, Month: 105}, 10, noon)
+	free(false, Limits{Day: 50}, 10, noon)
+	free(true, Limits{}, 1000, noon)
+	free(true, Limits{Day: 100, Month: 120}, 20, noon.Add(24*time.Hour))
+	free(false, Limits{Day: 100, Month: 120}, 21, noon.Add(24*time.Hour))
+	ok(t, os.WriteFile(filepath.Join(h.Dir, "2026-12-01.jsonl"), []byte("\x00\x00\n"), 0o600))
+	if got, err := h.Free(Limits{Day: 1000}, 1, noon); got || err == nil {
+		t.Error("what cannot be read has no room", got, err)
+	}
+}
+
 // TestNeverMoreTogether: whatever many missions reserve and spend at once, used and reserved never pass a cap.
 func TestNeverMoreTogether(t *testing.T) {
 	h, l := Host{t.TempDir()}, Limits{Day: 10_000, Month: 12_000}

@@ -124,8 +124,14 @@ type Stop struct {
 
 // Pause is one cause why a live mission does not work. The causes are a set: lifting one lifts one.
 type Pause struct {
-	Cause  string    `json:"cause"` // human, limit, login, stall, approval
+	Cause  string    `json:"cause"` // human, limit, cap, login, stall, approval
 	Reason string    `json:"reason"`
 	Until  time.Time `json:"until,omitzero"` // zero: until somebody lifts it
 	Since  time.Time `json:"since"`
 }
+
+// GatewayOff is a mission's Gateway if its runs reach the model directly.
+const GatewayOff = "off"
+
+// WithoutGateway is what a person has to know of such a mission.
+const WithoutGateway = "without the gateway: the answer in flight can pass the budget, and the login is visible inside a run"

@@ -23,9 +23,9 @@ func (t *Tick) underCaps(ctx context.Context, run string, limit money.Amount) (m
 	if err != nil || l == (caps.Limits{}) {
 		return limit, Moved, err
 	}
-	n, least := limit.N, t.Mission.MinRun
+	n, least := limit.N, t.leastRun()
 	if limit.Unit == money.Tokens {
-		n, least = t.worth(limit.N), t.worth(t.Mission.MinRun)
+		n = t.worth(limit.N)
 	}
 	a, err := t.host().Reserve(ctx, l, run, t.Mission.ID, n, least, t.Now())
 	if err != nil {
@@ -43,12 +43,37 @@ func (t *Tick) underCaps(ctx context.Context, run string, limit money.Amount) (m
 		t.Line(ctx, "waiting", "", "", "waits until other runs have ended: %s", a.Reason)
 		return limit, Later, nil
 	}
-	fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: "limit", Reason: a.Reason, Until: a.Until}, t.Now())
+	fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: capCause, Reason: a.Reason, Until: a.Until}, t.Now())
 	if fresh {
 		t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: incident("cap", a.Until),
-			Text: fmt.Sprintf("paused until %s: %s", a.Until.Format("2006-01-02 15:04 MST"), a.Reason)})
+			Text: fmt.Sprintf("paused until %s, or until the cap is raised: %s", a.Until.Format("2006-01-02 15:04 MST"), a.Reason)})
 	}
 	return limit, Later, err
+}
+
+// capCause is the pause of a mission for which the caps have nothing left. It is another one than an account's limit, so
+// that lifting this one lifts only this one.
+const capCause = "cap"
+
+// leastRun is what the caps must have for the smallest run.
+func (t *Tick) leastRun() int64 {
+	if t.Mission.Budget.Unit == money.Tokens {
+		return t.worth(t.Mission.MinRun)
+	}
+	return t.Mission.MinRun
+}
+
+// capsAllow says whether the caps, as they are now, have room for a run. What cannot be read allows nothing.
+func (t *Tick) capsAllow() bool {
+	if t.Caps == nil {
+		return true
+	}
+	l, err := t.Caps()
+	if err != nil {
+		return false
+	}
+	free, err := t.host().Free(l, t.leastRun(), t.Now())
+	return free && err == nil
 }
 
 // worth is the most that so many tokens can cost.

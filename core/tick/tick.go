@@ -140,26 +140,36 @@ func (t *Tick) UntilStopped(ctx context.Context) (context.Context, context.Cance
 // ErrStopped is the cause of a context that ended because the mission got its tombstone.
 var ErrStopped = errors.New("the mission was stopped")
 
-// Paused returns the pauses in force. A pause for a lost login is lifted by a newer login file.
+// Paused returns the pauses in force. A pause for a lost login is lifted by a newer login file, one for a used up cap by a
+// higher cap.
 func (t *Tick) Paused(ctx context.Context) ([]mission.Pause, error) {
 	causes, err := t.Store.Pauses(t.Now())
 	if err != nil {
 		return nil, err
 	}
-	for i, c := range causes {
-		if c.Cause != "login" {
+	var left []mission.Pause
+	for _, c := range causes {
+		said := ""
+		switch c.Cause {
+		case "login":
+			if st, err := os.Stat(t.Mission.Credentials); err == nil && st.ModTime().After(c.Since) {
+				said = "there is a new login, work goes on"
+			}
+		case capCause:
+			if t.capsAllow() {
+				said = "the caps of all missions have room again, work goes on"
+			}
+		}
+		if said == "" {
+			left = append(left, c)
 			continue
 		}
-		if st, err := os.Stat(t.Mission.Credentials); err == nil && st.ModTime().After(c.Since) {
-			if err := t.Store.Unpause(ctx, "login", t.Now()); err != nil {
-				return nil, err
-			}
-			t.Event(journal.Event{Kind: journal.Unpaused, Level: journal.Milestone, Text: "there is a new login, work goes on"})
-			causes = append(causes[:i:i], causes[i+1:]...)
-			break
+		if err := t.Store.Unpause(ctx, c.Cause, t.Now()); err != nil {
+			return nil, err
 		}
+		t.Event(journal.Event{Kind: journal.Unpaused, Level: journal.Milestone, Text: said})
 	}
-	return causes, nil
+	return left, nil
 }
 
 // Line sets the agent's status line.

@@ -142,6 +142,9 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 			v.Steps = append(v.Steps, x)
 		}
 	}
+	if m.Gateway == mission.GatewayOff && (v.Stop == nil || !v.Stop.Cause.Final()) {
+		v.Warnings = append(v.Warnings, mission.WithoutGateway)
+	}
 	readMoney(st, m, &v, bad)
 	readTime(ctx, st, m, &v, now, bad)
 	if pauses, err := st.Pauses(now); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -143,6 +144,25 @@ func TestRead(t *testing.T) {
 	ok(t, os.Mkdir(w.st.Result(), 0o700))
 	if v := w.read(); v.Result != w.st.Result() {
 		t.Errorf("%q", v.Result)
+	}
+}
+
+// TestWithoutGateway: as long as a mission can work, it is said that nothing of ours stands between its runs and the model.
+func TestWithoutGateway(t *testing.T) {
+	for cause, says := range map[mission.Cause]bool{"": true, mission.Budget: true, mission.Completed: false} {
+		w := newWorld(t)
+		m, err := w.st.Mission()
+		ok(t, err)
+		m.Gateway = mission.GatewayOff
+		b, err := json.Marshal(m)
+		ok(t, err)
+		w.write("mission.json", string(b))
+		if cause != "" {
+			w.stop(cause)
+		}
+		if v := w.read(); slices.Contains(v.Warnings, mission.WithoutGateway) != says {
+			t.Errorf("%q: %q", cause, v.Warnings)
+		}
 	}
 }
 

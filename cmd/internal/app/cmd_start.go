@@ -273,8 +273,8 @@ func (c *cli) describe(d *draft) {
 	c.say("Mission %s", m.ID)
 	row("pays", "%s", m.Payer)
 	row("budget", "%s", m.BudgetSentence)
-	if m.Gateway == gatewayOff {
-		row("", "without the gateway: the answer in flight can pass it, and the login is visible inside a run")
+	if m.Gateway == mission.GatewayOff {
+		row("", "%s", mission.WithoutGateway)
 	}
 	switch {
 	case !m.Until.IsZero():

@@ -70,8 +70,8 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	}
 	switch o.gateway {
 	case "", "on":
-	case gatewayOff:
-		m.Gateway = gatewayOff
+	case mission.GatewayOff:
+		m.Gateway = mission.GatewayOff
 	default:
 		return nil, usererr.New(usererr.Usage, "write --gateway on or off", "--gateway %q is neither", o.gateway)
 	}

@@ -12,7 +12,7 @@ func network(said string, m mission.Mission) (string, error) {
 	case "", "open":
 		return "", nil
 	case mission.NetworkNone, "proxy-only":
-		if _, _, err := mission.LoopbackPort(m.Upstream); err != nil && m.Gateway == gatewayOff {
+		if _, _, err := mission.LoopbackPort(m.Upstream); err != nil && m.Gateway == mission.GatewayOff {
 			return "", usererr.Wrap(err, usererr.Usage, "leave --gateway off out", "--network %s needs a gateway on this machine", said)
 		}
 		return mission.NetworkNone, nil

@@ -29,9 +29,6 @@ import (
 
 func professions() (profession.Set, error) { return profession.Load(prompts.Files()) }
 
-// gatewayOff is a mission's Gateway if runs reach the model directly.
-const gatewayOff = "off"
-
 // prices is the price table, read once: the meter asks it at every event of a stream.
 var prices = sync.OnceValue(money.Default)
 
@@ -59,7 +56,7 @@ func newTick(st *store.Store, m mission.Mission, a mission.Agent, log *slog.Logg
 	if m.VerifyLimit > 0 {
 		t.Limits.Verify = time.Duration(m.VerifyLimit)
 	}
-	if m.Gateway != gatewayOff {
+	if m.Gateway != mission.GatewayOff {
 		t.Price = prices().Cost
 	}
 	t.Limits.Cell = cellLimits(m.Bounds)

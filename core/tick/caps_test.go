@@ -1,0 +1,97 @@
+package tick
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/AutoAgentProject/core/caps"
+	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/money"
+)
+
+// TestRaisedCapEndsThePause: a used up cap pauses until the period ends, until it is raised or until there is none any more;
+// not while it cannot be read or has too little, and no other pause ends with it.
+func TestRaisedCapEndsThePause(t *testing.T) {
+	for _, unit := range []money.Unit{money.NanoUSD, money.Tokens} {
+		for name, c := range map[string]struct {
+			now    caps.Limits
+			err    error
+			after  time.Duration
+			causes string
+		}{
+			"nothing changed":     {caps.Limits{Day: money.Nano(dollar)}, nil, 0, "cap human limit"},
+			"lowered":             {caps.Limits{Day: 1}, nil, 0, "cap human limit"},
+			"raised, not enough":  {caps.Limits{Day: money.Nano(dollar + dollar/10 - 1)}, nil, 0, "cap human limit"},
+			"raised":              {caps.Limits{Day: money.Nano(dollar + dollar/10)}, nil, 0, "human limit"},
+			"the month has none":  {caps.Limits{Day: money.Nano(5 * dollar), Month: money.Nano(dollar)}, nil, 0, "cap human limit"},
+			"none any more":       {caps.Limits{}, nil, 0, "human limit"},
+			"cannot be read":      {caps.Limits{}, errors.New("torn"), 0, "cap human limit"},
+			"the day ended":       {caps.Limits{Day: money.Nano(dollar)}, nil, 12 * time.Hour, "human limit"},
+			"raised the next day": {caps.Limits{Day: money.Nano(5 * dollar)}, nil, 12 * time.Hour, "human limit"},
+		} {
+			w := newWorld(t, unit)
+			w.Price = func(_ string, u money.Usage, _ time.Time, _ bool) (money.Nano, bool) {
+				return money.Nano(u.Tokens()), true
+			}
+			l, lerr := caps.Limits{Day: money.Nano(dollar), Month: money.Nano(100 * dollar)}, error(nil)
+			w.Caps = func() (caps.Limits, error) { return l, lerr }
+			w.begin()
+			a, err := w.host().Reserve(t.Context(), l, "other", "other-site", dollar, dollar, noon)
+			if ok(t, err); a.Decision != money.Admit {
+				t.Fatal(a)
+			}
+			ok(t, w.host().Settle(t.Context(), "other", "other-site", money.Nano(dollar), noon))
+			_, err = w.Store.Pause(t.Context(), mission.Pause{Cause: "human", Reason: "lunch"}, noon)
+			ok(t, err)
+			_, err = w.Store.Pause(t.Context(), mission.Pause{Cause: "limit", Reason: "the account's", Until: noon.Add(24 * time.Hour)}, noon)
+			ok(t, err)
+			h := Hold{Version: mission.Version, Key: "k"}
+			for range 2 {
+				if _, out, err := w.Run(t.Context(), &h, w.ask()); out != Later || err != nil || len(w.fake.jobs) != 0 {
+					t.Fatal(name, out, err)
+				}
+			}
+			if p := w.causes(); p["cap"].Until != noon.Add(12*time.Hour) || p["limit"].Until != noon.Add(24*time.Hour) || !p["human"].Until.IsZero() {
+				t.Errorf("%s: %+v", name, p)
+			}
+			if told := w.said(journal.Paused); len(told) != 1 || told[0].Level != journal.Blocker || !strings.Contains(told[0].Text, "raised") {
+				t.Errorf("%s: told %+v", name, told)
+			}
+
+			l, lerr, w.at = c.now, c.err, w.at.Add(c.after)
+			var left []string
+			for range 2 {
+				pauses, err := w.Paused(t.Context())
+				ok(t, err)
+				left = nil
+				for _, cause := range []string{"cap", "human", "limit"} {
+					for _, p := range pauses {
+						if p.Cause == cause {
+							left = append(left, cause)
+						}
+					}
+				}
+			}
+			if got := strings.Join(left, " "); got != c.causes {
+				t.Errorf("%s, %s: paused by %q, want %q", unit, name, got, c.causes)
+			}
+			want := 0
+			if !strings.Contains(c.causes, "cap") && c.after == 0 {
+				want = 1
+			}
+			if told := w.said(journal.Unpaused); len(told) != want {
+				t.Errorf("%s: told %+v", name, told)
+			}
+			if strings.Contains(c.causes, "cap") || c.now == (caps.Limits{}) {
+				continue
+			}
+			w.answers(done()) // where the pause is lifted, there is a run: it does not come back at once
+			if _, out, err := w.Run(t.Context(), &h, w.ask()); out != Moved || err != nil || len(w.fake.jobs) != 1 {
+				t.Errorf("%s, %s: %v, %v, %d runs", unit, name, out, err, len(w.fake.jobs))
+			}
+		}
+	}
+}
