@@ -66,8 +66,8 @@ func (h Host) ready(ctx context.Context, p period, now time.Time) (*ledger.Ledge
 type Answer struct {
 	Decision money.Decision // Admit, Wait, or Exhausted
 	Limit    int64          // what was granted, no more than was asked for
-	Until    time.Time      // Exhausted: when the period ends
-	Reason   string         // Exhausted, Wait: in words
+	Until    time.Time      // of the period that gave less or nothing: when it ends
+	Reason   string         // of the same, in words
 }
 
 // Reserve sets n aside for a run in every period that has a cap, or less, but at least least. Nothing is set aside unless
@@ -90,7 +90,10 @@ func (h Host) Reserve(ctx context.Context, l Limits, run, mission string, n, lea
 			a = Answer{Decision: d, Until: p.ends, Reason: fmt.Sprintf("the cap of all missions for the %s, %s, is used up", p.words, money.FormatUSD(p.cap))}
 			return a, h.Release(ctx, run, now)
 		}
-		a.Limit = min(a.Limit, got)
+		if got < a.Limit {
+			a.Limit, a.Until = got, p.ends
+			a.Reason = fmt.Sprintf("what the cap of all missions for the %s, %s, leaves for a run, %s, is not enough", p.words, money.FormatUSD(p.cap), money.FormatUSD(money.Nano(got)))
+		}
 	}
 	return a, nil
 }

@@ -128,6 +128,7 @@ type Pause struct {
 	Reason string    `json:"reason"`
 	Until  time.Time `json:"until,omitzero"` // zero: until somebody lifts it
 	Since  time.Time `json:"since"`
+	Need   int64     `json:"need,omitempty"` // of cap: what the caps must have free before it is lifted, in nano-USD
 }
 
 // GatewayOff is a mission's Gateway if its runs reach the model directly.

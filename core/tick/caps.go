@@ -13,15 +13,15 @@ import (
 
 func (t *Tick) host() caps.Host { return caps.Host{Dir: t.Store.Root().Caps()} }
 
-// underCaps sets aside for a run, under what all missions may spend together, what its mission granted. It can get less.
-// Where a cap is used up the mission waits for the next day or month.
-func (t *Tick) underCaps(ctx context.Context, run string, limit money.Amount) (money.Amount, Outcome, error) {
+// underCaps sets aside for a run, under what all missions may spend together, what its mission granted. Where it gets less,
+// the answer has the reason. Where a cap is used up the mission waits for the next day or month.
+func (t *Tick) underCaps(ctx context.Context, run string, limit money.Amount) (money.Amount, caps.Answer, Outcome, error) {
 	if t.Caps == nil {
-		return limit, Moved, nil
+		return limit, caps.Answer{}, Moved, nil
 	}
 	l, err := t.Caps()
 	if err != nil || l == (caps.Limits{}) {
-		return limit, Moved, err
+		return limit, caps.Answer{}, Moved, err
 	}
 	n, least := limit.N, t.leastRun()
 	if limit.Unit == money.Tokens {
@@ -29,7 +29,7 @@ func (t *Tick) underCaps(ctx context.Context, run string, limit money.Amount) (m
 	}
 	a, err := t.host().Reserve(ctx, l, run, t.Mission.ID, n, least, t.Now())
 	if err != nil {
-		return limit, Idle, err
+		return limit, a, Idle, err
 	}
 	switch a.Decision {
 	case money.Admit:
@@ -38,17 +38,31 @@ func (t *Tick) underCaps(ctx context.Context, run string, limit money.Amount) (m
 		} else if a.Limit < n {
 			limit.N = max(limit.N*a.Limit/n, 1)
 		}
-		return limit, Moved, nil
+		return limit, a, Moved, nil
 	case money.Wait:
 		t.Line(ctx, "waiting", "", "", "waits until other runs have ended: %s", a.Reason)
-		return limit, Later, nil
+		return limit, a, Later, nil
 	}
-	fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: capCause, Reason: a.Reason, Until: a.Until}, t.Now())
+	return limit, a, Later, t.pauseForCaps(ctx, a, least)
+}
+
+// pauseForCaps lets the mission wait until the caps have so much for a run, or the period ends.
+func (t *Tick) pauseForCaps(ctx context.Context, a caps.Answer, need int64) error {
+	fresh, err := t.Store.Pause(ctx, mission.Pause{Cause: capCause, Reason: a.Reason, Until: a.Until, Need: need}, t.Now())
 	if fresh {
 		t.Event(journal.Event{Kind: journal.Paused, Level: journal.Blocker, Incident: incident("cap", a.Until),
 			Text: fmt.Sprintf("paused until %s, or until the cap is raised: %s", a.Until.Format("2006-01-02 15:04 MST"), a.Reason)})
 	}
-	return limit, Later, err
+	return err
+}
+
+// cutByCaps is what follows when a run ended for its money because the caps had given it less than its mission had: neither
+// its step nor the mission's budget is to blame. It is tried again when there is more.
+func (t *Tick) cutByCaps(ctx context.Context, h *Hold, a caps.Answer) (Outcome, error) {
+	if err := t.uncount(h); err != nil {
+		return Idle, err
+	}
+	return Later, t.pauseForCaps(ctx, a, a.Limit+1)
 }
 
 // capCause is the pause of a mission for which the caps have nothing left. It is another one than an account's limit, so
@@ -63,8 +77,8 @@ func (t *Tick) leastRun() int64 {
 	return t.Mission.MinRun
 }
 
-// capsAllow says whether the caps, as they are now, have room for a run. What cannot be read allows nothing.
-func (t *Tick) capsAllow() bool {
+// capsAllow says whether the caps, as they are now, have so much for a run. What cannot be read allows nothing.
+func (t *Tick) capsAllow(need int64) bool {
 	if t.Caps == nil {
 		return true
 	}
@@ -72,7 +86,7 @@ func (t *Tick) capsAllow() bool {
 	if err != nil {
 		return false
 	}
-	free, err := t.host().Free(l, t.leastRun(), t.Now())
+	free, err := t.host().Free(l, max(need, t.leastRun()), t.Now())
 	return free && err == nil
 }
 

@@ -1,7 +1,9 @@
 package tick
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/runner"
 )
 
 // TestRaisedCapEndsThePause: a used up cap pauses until the period ends, until it is raised or until there is none any more;
@@ -92,6 +95,50 @@ func TestRaisedCapEndsThePause(t *testing.T) {
 			if _, out, err := w.Run(t.Context(), &h, w.ask()); out != Moved || err != nil || len(w.fake.jobs) != 1 {
 				t.Errorf("%s, %s: %v, %v, %d runs", unit, name, out, err, len(w.fake.jobs))
 			}
+		}
+	}
+}
+
+// TestRunCutByCaps: a run that ends for its money where the caps gave it less than the mission had is no attempt, and no
+// reason to halt. It is tried again when there is more than it had, and not before.
+func TestRunCutByCaps(t *testing.T) {
+	for _, spent := range []int64{0, dollar / 20} {
+		w, keys := behindGateway(t, 10)
+		w.Price = func(_ string, u money.Usage, _ time.Time, _ bool) (money.Nano, bool) {
+			return money.Nano(4 * dollar), true
+		}
+		day := dollar / 5
+		w.Caps = func() (caps.Limits, error) { return caps.Limits{Day: money.Nano(day)}, nil }
+		h, err := w.Hold("handoff-1")
+		ok(t, err)
+		w.fake.do = func(_ context.Context, j runner.Job) (runner.Result, error) {
+			if got := request(t, j, "model-x"); got != http.StatusPaymentRequired {
+				t.Errorf("status %d", got)
+			}
+			return runner.Result{Verdict: runner.Failed, Class: "budget", Spend: runner.Spend{Nano: money.Nano(spent), Tokens: spent / 1000, Source: "stream"}}, nil
+		}
+		for range 2 {
+			if _, out, err := w.Run(t.Context(), &h, w.ask()); out != Later || err != nil || h.Runs != 0 || h.Run != "" {
+				t.Errorf("%v, %v, %+v", out, err, h)
+			}
+			for _, n := range []int64{day, day + spent} { // as much as it had, at most
+				day = n
+				if p, err := w.Paused(t.Context()); err != nil || len(p) != 1 || p[0].Cause != "cap" {
+					t.Errorf("cap %d: %+v, %v", n, p, err)
+				}
+			}
+			day += 5
+			if p, err := w.Paused(t.Context()); err != nil || len(p) != 0 {
+				t.Errorf("cap %d: %+v, %v", day, p, err)
+			}
+		}
+		if stop, err := w.Store.Stopped(); err != nil || stop != nil || len(*keys) != 0 {
+			t.Errorf("%+v, %v, %d requests", stop, err, len(*keys))
+		}
+		day = 100 * dollar
+		w.answers(done())
+		if _, out, err := w.Run(t.Context(), &h, w.ask()); out != Moved || err != nil || h.Runs != 1 {
+			t.Errorf("%v, %v, %+v", out, err, h)
 		}
 	}
 }

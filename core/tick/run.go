@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"example.com/AutoAgentProject/core/caps"
 	"example.com/AutoAgentProject/core/cgroup"
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/journal"
@@ -58,7 +59,7 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 		return none, Later, t.pauseLogin(ctx, "the login cannot be read: "+err.Error())
 	}
 	run := uuid.NewString()
-	limit, out, err := t.reserve(ctx, run, a.Step, h.Alone)
+	limit, under, out, err := t.reserve(ctx, run, a.Step, h.Alone)
 	if errors.Is(err, errStepSpent) {
 		return runner.Result{Verdict: runner.Failed, Class: StepLimit, Reason: err.Error()}, Moved, nil
 	}
@@ -141,6 +142,10 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	if res.Verdict == runner.Killed {
 		return res, Over, t.uncount(h)
 	}
+	if res.Class == "budget" && !under.Until.IsZero() {
+		out, err = t.cutByCaps(keep, h, under)
+		return res, out, err
+	}
 	if w.gateway != nil && res.Class == "budget" {
 		if rep := w.gateway.Report(); rep.Spent > 0 && rep.Sum() == 0 && limit.N != t.Mission.StepLimit {
 			out, err = t.tooLittle(keep, h)
@@ -175,8 +180,8 @@ func (t *Tick) doing(step string) string {
 	return "works on " + step
 }
 
-// reserve asks the ledger for money. Moved means granted.
-func (t *Tick) reserve(ctx context.Context, run, step string, alone bool) (money.Amount, Outcome, error) {
+// reserve asks the ledger for money, and the caps of all missions. Moved means granted.
+func (t *Tick) reserve(ctx context.Context, run, step string, alone bool) (limit money.Amount, under caps.Answer, out Outcome, err error) {
 	m := t.Mission
 	due := 1
 	if !alone {
@@ -186,7 +191,7 @@ func (t *Tick) reserve(ctx context.Context, run, step string, alone bool) (money
 	if step != "" && stepLimit > 0 {
 		book, err := t.ledger.Read()
 		if err != nil {
-			return money.Amount{}, Idle, err
+			return limit, under, Idle, err
 		}
 		stepLimit = book.StepLeft(step, m.StepLimit)
 	}
@@ -194,26 +199,26 @@ func (t *Tick) reserve(ctx context.Context, run, step string, alone bool) (money
 		Run: run, Agent: t.Agent.Name, Step: step, Model: m.Model, StepLimit: stepLimit, MinRun: m.MinRun,
 		AgentsDue: due, Now: t.Now(),
 	})
-	limit := money.Amount{Unit: m.Budget.Unit, N: n}
+	limit = money.Amount{Unit: m.Budget.Unit, N: n}
 	if err != nil {
-		return limit, Idle, fmt.Errorf("reserve: %w", err)
+		return limit, under, Idle, fmt.Errorf("reserve: %w", err)
 	}
 	switch decision {
 	case money.Admit:
-		granted, out, err := t.underCaps(ctx, run, limit)
+		limit, under, out, err = t.underCaps(ctx, run, limit)
 		if err != nil || out != Moved {
-			return granted, out, errors.Join(err, t.release(ctx, run, "the caps of all missions left nothing for it"))
+			err = errors.Join(err, t.release(ctx, run, "the caps of all missions left nothing for it"))
 		}
-		return granted, Moved, nil
+		return limit, under, out, err
 	case money.Wait:
 		t.Line(ctx, "waiting", step, "", "waits until others have finished: the rest of the budget is reserved")
-		return limit, Later, nil
+		return limit, under, Later, nil
 	case money.StepSpent:
-		return limit, Moved, fmt.Errorf("%w: %s", errStepSpent, money.Amount{Unit: limit.Unit, N: m.StepLimit})
+		return limit, under, Moved, fmt.Errorf("%w: %s", errStepSpent, money.Amount{Unit: limit.Unit, N: m.StepLimit})
 	}
 	t.Line(ctx, "waiting", step, "", "the budget is used up")
 	book, err := t.ledger.Read()
-	return limit, Over, errors.Join(err, t.Stop(mission.Budget, "less than the smallest run is left of "+book.Budget.String()))
+	return limit, under, Over, errors.Join(err, t.Stop(mission.Budget, "less than the smallest run is left of "+book.Budget.String()))
 }
 
 // StepLimit is the class of a result without a run: the step has used up its own limit.

@@ -156,7 +156,7 @@ func (t *Tick) Paused(ctx context.Context) ([]mission.Pause, error) {
 				said = "there is a new login, work goes on"
 			}
 		case capCause:
-			if t.capsAllow() {
+			if t.capsAllow(c.Need) {
 				said = "the caps of all missions have room again, work goes on"
 			}
 		}
