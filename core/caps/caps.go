@@ -70,25 +70,32 @@ type Answer struct {
 	Reason   string         // of the same, in words
 }
 
-// Reserve sets n aside for a run in every period that has a cap, or less, but at least least. Nothing is set aside unless
-// the answer is Admit.
-func (h Host) Reserve(ctx context.Context, l Limits, run, mission string, n, least int64, now time.Time) (Answer, error) {
-	a := Answer{Decision: money.Admit, Limit: n}
+// Request is one run's wish.
+type Request struct {
+	Run, Mission string
+	N, Least     int64 // what it wants, and the least that is worth a run
+	Due          int   // runs that may want something now, this one included: what is free is shared among them
+}
+
+// Reserve sets aside for a run, in every period that has a cap, what it wants, or less, but at least the least. Nothing is set
+// aside unless the answer is Admit.
+func (h Host) Reserve(ctx context.Context, l Limits, q Request, now time.Time) (Answer, error) {
+	a := Answer{Decision: money.Admit, Limit: q.N}
 	for _, p := range periods(l, now) {
 		if p.cap <= 0 {
 			continue
 		}
 		led, err := h.ready(ctx, p, now)
 		if err != nil {
-			return a, errors.Join(fmt.Errorf("the cap of the %s: %w", p.words, err), h.Release(ctx, run, now))
+			return a, errors.Join(fmt.Errorf("the cap of the %s: %w", p.words, err), h.Release(ctx, q.Run, now))
 		}
-		got, d, err := led.Reserve(ctx, ledger.ReserveRequest{Run: run, Agent: mission, StepLimit: a.Limit, MinRun: min(least, a.Limit), AgentsDue: 1, Now: now})
+		got, d, err := led.Reserve(ctx, ledger.ReserveRequest{Run: q.Run, Agent: q.Mission, StepLimit: a.Limit, MinRun: min(q.Least, a.Limit), AgentsDue: q.Due, Now: now})
 		if err != nil {
-			return a, errors.Join(fmt.Errorf("the cap of the %s: %w", p.words, err), h.Release(ctx, run, now))
+			return a, errors.Join(fmt.Errorf("the cap of the %s: %w", p.words, err), h.Release(ctx, q.Run, now))
 		}
 		if d != money.Admit {
 			a = Answer{Decision: d, Until: p.ends, Reason: fmt.Sprintf("the cap of all missions for the %s, %s, is used up", p.words, money.FormatUSD(p.cap))}
-			return a, h.Release(ctx, run, now)
+			return a, h.Release(ctx, q.Run, now)
 		}
 		if got < a.Limit {
 			a.Limit, a.Until = got, p.ends

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func ok(t testing.TB, err error) {
 
 func (h Host) reserve(t *testing.T, l Limits, run string, n, least int64, now time.Time) Answer {
 	t.Helper()
-	a, err := h.Reserve(t.Context(), l, run, "my-site", n, least, now)
+	a, err := h.Reserve(t.Context(), l, Request{Run: run, Mission: "my-site", N: n, Least: least}, now)
 	ok(t, err)
 	return a
 }
@@ -104,6 +105,20 @@ func TestCapChanges(t *testing.T) {
 	}
 }
 
+// TestShared: what is free is shared among those who may want something, as it is in a mission.
+func TestShared(t *testing.T) {
+	h, l := Host{t.TempDir()}, Limits{Day: 120, Month: 100}
+	for _, c := range []struct {
+		due  int
+		want int64
+	}{{4, 25}, {3, 25}, {1, 50}} {
+		a, err := h.Reserve(t.Context(), l, Request{fmt.Sprint(c), "my-site", 80, 10, c.due}, noon)
+		if err != nil || a.Decision != money.Admit || a.Limit != c.want || !strings.Contains(a.Reason, "month") {
+			t.Errorf("%+v: %+v, %v", c, a, err)
+		}
+	}
+}
+
 // TestFree: room is what every period has left beside what is reserved, of the cap that is in force now.
 func TestFree(t *testing.T) {
 	h := Host{t.TempDir()}
@@ -141,7 +156,7 @@ func TestNeverMoreTogether(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(m), 1))
 			for n := range 12 {
 				run := fmt.Sprintf("%d-%d", m, n)
-				a, err := h.Reserve(t.Context(), l, run, fmt.Sprint("m", m), r.Int64N(900)+100, 50, noon)
+				a, err := h.Reserve(t.Context(), l, Request{run, fmt.Sprint("m", m), r.Int64N(900) + 100, 50, r.IntN(4)}, noon)
 				switch {
 				case err != nil:
 					t.Error(err)

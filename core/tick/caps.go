@@ -15,7 +15,7 @@ func (t *Tick) host() caps.Host { return caps.Host{Dir: t.Store.Root().Caps()} }
 
 // underCaps sets aside for a run, under what all missions may spend together, what its mission granted. Where it gets less,
 // the answer has the reason. Where a cap is used up the mission waits for the next day or month.
-func (t *Tick) underCaps(ctx context.Context, run string, limit money.Amount) (money.Amount, caps.Answer, Outcome, error) {
+func (t *Tick) underCaps(ctx context.Context, run string, limit money.Amount, due int) (money.Amount, caps.Answer, Outcome, error) {
 	if t.Caps == nil {
 		return limit, caps.Answer{}, Moved, nil
 	}
@@ -27,7 +27,7 @@ func (t *Tick) underCaps(ctx context.Context, run string, limit money.Amount) (m
 	if limit.Unit == money.Tokens {
 		n = t.worth(limit.N)
 	}
-	a, err := t.host().Reserve(ctx, l, run, t.Mission.ID, n, least, t.Now())
+	a, err := t.host().Reserve(ctx, l, caps.Request{Run: run, Mission: t.Mission.ID, N: n, Least: least, Due: due}, t.Now())
 	if err != nil {
 		return limit, a, Idle, err
 	}
@@ -57,12 +57,30 @@ func (t *Tick) pauseForCaps(ctx context.Context, a caps.Answer, need int64) erro
 }
 
 // cutByCaps is what follows when a run ended for its money because the caps had given it less than its mission had: neither
-// its step nor the mission's budget is to blame. It is tried again when there is more.
+// its step nor the mission's budget is to blame. All that is free is tried once, then it waits for more.
 func (t *Tick) cutByCaps(ctx context.Context, h *Hold, a caps.Answer) (Outcome, error) {
+	alone := h.Alone
+	h.Alone = true
 	if err := t.uncount(h); err != nil {
 		return Idle, err
 	}
+	if !alone {
+		t.Wake(t.Agent.Name)
+		return Later, nil
+	}
 	return Later, t.pauseForCaps(ctx, a, a.Limit+1)
+}
+
+// otherMissions counts the live missions beside this one: they may want something of the caps too.
+func (t *Tick) otherMissions() int {
+	root, n := t.Store.Root(), 0
+	ids, _ := root.IDs()
+	for _, id := range ids {
+		if stop, err := root.Mission(id).Stopped(); id != t.Mission.ID && err == nil && stop == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // capCause is the pause of a mission for which the caps have nothing left. It is another one than an account's limit, so

@@ -42,7 +42,7 @@ func TestRaisedCapEndsThePause(t *testing.T) {
 			l, lerr := caps.Limits{Day: money.Nano(dollar), Month: money.Nano(100 * dollar)}, error(nil)
 			w.Caps = func() (caps.Limits, error) { return l, lerr }
 			w.begin()
-			a, err := w.host().Reserve(t.Context(), l, "other", "other-site", dollar, dollar, noon)
+			a, err := w.host().Reserve(t.Context(), l, caps.Request{Run: "other", Mission: "other-site", N: dollar, Least: dollar}, noon)
 			if ok(t, err); a.Decision != money.Admit {
 				t.Fatal(a)
 			}
@@ -117,9 +117,16 @@ func TestRunCutByCaps(t *testing.T) {
 			}
 			return runner.Result{Verdict: runner.Failed, Class: "budget", Spend: runner.Spend{Nano: money.Nano(spent), Tokens: spent / 1000, Source: "stream"}}, nil
 		}
-		for range 2 {
-			if _, out, err := w.Run(t.Context(), &h, w.ask()); out != Later || err != nil || h.Runs != 0 || h.Run != "" {
+		for n := range 3 {
+			if _, out, err := w.Run(t.Context(), &h, w.ask()); out != Later || err != nil || h.Runs != 0 || h.Run != "" || !h.Alone {
 				t.Errorf("%v, %v, %+v", out, err, h)
+			}
+			if n == 0 { // its share did not do: all that is free is tried
+				if p, err := w.Paused(t.Context()); err != nil || len(p) != 0 {
+					t.Errorf("%+v, %v", p, err)
+				}
+				day += spent
+				continue
 			}
 			for _, n := range []int64{day, day + spent} { // as much as it had, at most
 				day = n

@@ -205,7 +205,10 @@ func (t *Tick) reserve(ctx context.Context, run, step string, alone bool) (limit
 	}
 	switch decision {
 	case money.Admit:
-		limit, under, out, err = t.underCaps(ctx, run, limit)
+		if !alone {
+			due += t.otherMissions()
+		}
+		limit, under, out, err = t.underCaps(ctx, run, limit, due)
 		if err != nil || out != Moved {
 			err = errors.Join(err, t.release(ctx, run, "the caps of all missions left nothing for it"))
 		}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/scriptmodel"
 )
 
@@ -31,13 +33,16 @@ func (w *world) configure(text string) {
 // to their ends when the cap is raised, while a person's pause of one of them stays.
 func TestCapOfTwoMissions(t *testing.T) {
 	t.Parallel()
-	dear := bash("echo more >> one")
-	dear.Usage = map[string]any{"input_tokens": 3000, "output_tokens": 3000}
-	talk := []scriptmodel.Step{}
-	for range 8 {
-		talk = append(talk, dear)
+	var steps []plan.ProposedStep
+	rules := []scriptmodel.Rule{{}}
+	for n := range 4 {
+		id := fmt.Sprintf("s%d", n+1)
+		dear := bash("echo more >> " + id)
+		dear.Usage = map[string]any{"input_tokens": 3000, "output_tokens": 3000}
+		steps, rules = append(steps, step(id, "test -f "+id)), append(rules, works(id, dear, dear, dear, dear)) // $0.144
 	}
-	w := newWorld(t, planned(step("one", "test -f one")), works("one", talk...))
+	rules[0] = planned(steps...)
+	w := newWorld(t, rules...)
 	const dayCap = 600_000_000
 	w.configure("daily_cap: 0.60usd\n")
 	ids := []string{"left", "right"}
@@ -47,7 +52,10 @@ func TestCapOfTwoMissions(t *testing.T) {
 		ends = append(ends, wait)
 	}
 	for _, id := range ids {
-		w.until(id+" waits for the cap", func() bool { return len(w.events(id, journal.Paused)) > 0 })
+		w.until(id+" waits for the cap", func() bool {
+			w.do("tick", id, "codebuilder-1") // as its timer does each minute
+			return len(w.events(id, journal.Paused)) > 0
+		})
 	}
 	for _, id := range ids {
 		w.do("tick", id, "codebuilder-1") // the cap is what it was
@@ -69,6 +77,7 @@ func TestCapOfTwoMissions(t *testing.T) {
 	before := served(w)
 	w.must(0, "pause", "right")
 	w.configure("daily_cap: 50usd\n")
+	w.do("tick", "left", "codebuilder-1")
 	if code, out := ends[0](); code != 0 {
 		t.Fatalf("left ended with %d\n%s%s", code, out, w.history())
 	}
