@@ -81,23 +81,28 @@ func abortTeam(t testing.TB, manager units.Manager) (abort, dead, kill time.Dura
 	p.stopped("six", "mark-of-six")
 	p.nothingLeft("mark-of-six")
 
+	return abort, dead, p.bareKill(agents)
+}
+
+// bareKill says how long systemd takes to kill what so many units with stubborn processes left behind.
+func (p *person) bareKill(agents int) time.Duration {
+	p.t.Helper()
 	for i := range agents {
-		argv := []string{"systemd-run", "--quiet", "--slice=bare.slice", fmt.Sprintf("--unit=bare-%d", i), "sh", "-c", leaves("mark-of-bare")}
-		if manager == units.User {
+		argv := []string{"systemd-run", "--quiet", "--slice=bare.slice", "--collect", fmt.Sprintf("--unit=bare-%d", i), "sh", "-c", leaves("mark-of-bare")}
+		if p.manager == units.User {
 			argv = append(argv[:1:1], append([]string{"--user"}, argv[1:]...)...)
 		}
-		if out, exit := p.host.Run(t.Context(), p.asks(), argv...); exit != 0 {
-			t.Fatalf("systemd-run: %d\n%s", exit, out)
+		if out, exit := p.host.Run(p.t.Context(), p.asks(), argv...); exit != 0 {
+			p.t.Fatalf("systemd-run: %d\n%s", exit, out)
 		}
 	}
 	p.until("they run", func() bool { return len(p.marked("mark-of-bare")) >= leftBy*agents })
-	began = time.Now()
+	began := time.Now()
 	p.systemctl("kill", "--signal=KILL", "bare-*.service")
 	for len(p.marked("mark-of-bare")) > 0 {
 		time.Sleep(5 * time.Millisecond)
 	}
-	kill = time.Since(began)
-	return abort, dead, kill
+	return time.Since(began)
 }
 
 // TestSystemdAbort: abort ends six agents and everything that they left behind, and says so only then.
