@@ -142,7 +142,11 @@ func (c *cli) printCosts(r costs) {
 	t := table{{map[ledger.By]string{ledger.ByAgent: "AGENT", ledger.ByStep: "STEP", ledger.ByModel: "MODEL", ledger.ByRun: "RUN"}[r.By],
 		"RUNS", "INPUT", "OUTPUT", "CACHE WRITE", "CACHE READ", "CACHED", "LIST PRICE", "OF BUDGET"}}
 	for _, row := range append(slices.Clone(r.Rows), r.Total) {
-		t = append(t, []string{dash(row.Name), strconv.Itoa(row.Runs), money.FormatTokens(row.Input), money.FormatTokens(row.Output),
+		name := row.Name
+		if name == "" && r.By == ledger.ByStep {
+			name = "(planning)" // no step's id
+		}
+		t = append(t, []string{dash(name), strconv.Itoa(row.Runs), money.FormatTokens(row.Input), money.FormatTokens(row.Output),
 			money.FormatTokens(row.CacheWrite5m + row.CacheWrite1h), money.FormatTokens(row.CacheRead),
 			percent(row.CacheShare), money.FormatUSD(row.Nano), percent(row.BudgetShare)})
 	}

@@ -127,6 +127,9 @@ func (c *cli) printStatus(v view.Mission) {
 		until := ""
 		if !p.Until.IsZero() {
 			until = " until " + p.Until.Local().Format("15:04")
+			if p.Until.Sub(now) > 12*time.Hour { // another day, most likely
+				until = " until " + p.Until.Local().Format("2006-01-02 15:04")
+			}
 		}
 		c.say("  %s", c.colour("33", c.fit(fmt.Sprintf("paused%s (%s): %s", until, p.Cause, p.Reason), 2)))
 	}

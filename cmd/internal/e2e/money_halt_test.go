@@ -101,16 +101,15 @@ func TestSystemdBudgetHalts(t *testing.T) {
 		}
 
 		requests, events := p.model.Stats().Requests, len(p.events("dear", ""))
-		for _, args := range [][]string{p.starting("dear", "goal of dear"), {"run", "dear"}, {"resume", "dear"}, {"hours", "add", "dear", "1"}, {"resume", "dear"},
-			{"reconcile"}, {"tick", "dear", "manager"}, {"tick", "dear", "codebuilder-1"}, {"pause", "dear"}, {"status", "dear"}, {"list", "--all"}} {
+		for _, args := range [][]string{p.starting("dear", "goal of dear"), {"run", "dear"}, {"resume", "dear"}, {"hours", "add", "dear", "1"},
+			{"reconcile"}, {"tick", "dear", "manager"}, {"tick", "dear", "codebuilder-1"}, {"pause", "dear"}} {
 			code, out := p.do(args...)
 			if slices.Contains([]string{"start", "run", "resume", "pause"}, args[0]) && code == 0 {
 				t.Errorf("%v: %d\n%s", args, code, out)
 			}
-			halted(strings.Join(args, " "))
 		}
 		p.systemctl("daemon-reload")
-		halted("a reload")
+		halted("all of that")
 		p.host.Shutdown()
 		p.host.Boot()
 		if code, out := p.do("reconcile"); code != 0 {
@@ -124,7 +123,6 @@ func TestSystemdBudgetHalts(t *testing.T) {
 		if code, out := p.do("budget", "add", "dear", "100usd"); code != 0 {
 			t.Errorf("budget add: %d\n%s", code, out)
 		}
-		halted("budget add")
 		if code, out := p.do("resume", "dear"); code != 0 {
 			t.Fatalf("resume: %d\n%s", code, out)
 		}
