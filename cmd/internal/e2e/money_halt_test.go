@@ -69,11 +69,13 @@ func TestSystemdBudgetHalts(t *testing.T) {
 		rules := append(team("goal of dear", "mark-dear", sixAgentsOfThree), team("goal of other", "mark-other", 1)...)
 		p := personOf(t, manager, rules)
 		p.start("other", "goal of other")
-		bystander := p.host.Start(owner, "sh", "-c", "trap '' TERM HUP INT; sleep 9999 && echo mark-bystander forge-autoagent-dear")
+		bystander := p.host.Start(owner, "sh", "-c", "trap '' TERM HUP INT; exec python3 -c 'import time; time.sleep(9999)' mark-bystander forge-autoagent-dear")
 		p.works("dear")
 		p.until("the other works", func() bool { return len(p.marked("mark-other")) >= leftBy })
 		others := p.pids("mark-other")
 
+		p.signal(unix.SIGSTOP, "autoagent-specialist", "--mission dear", "--agent codebuilder-1") // a tick that hangs
+		p.signal(unix.SIGSTOP, "/srv/claude/", "codebuilder-2")                                   // a program that does
 		at := p.spendAll("dear")
 		p.emptied("dear", "mark-dear")
 		t.Logf("all were dead after %v", time.Since(at).Round(time.Millisecond))

@@ -71,6 +71,7 @@ func TestLoginIsInNoCell(t *testing.T) {
 			t.Parallel()
 			mark := fmt.Sprintf("mark-%d-%s", os.Getpid(), gateway)
 			w := newWorld(t, planned(step("look", "true")), looksFor(secret, mark))
+			w.env = append(w.env, "ANTHROPIC_API_KEY=sk-ant-stray", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-stray") // in the person's shell
 			_, wait := w.background("start", "look", "Look around", "--gateway", gateway)
 			w.until("it has looked", func() bool { return marked(mark) != 0 })
 			outside, all := showing(t, marked(mark), secret)
@@ -81,6 +82,9 @@ func TestLoginIsInNoCell(t *testing.T) {
 			t.Logf("%d processes, %q; inside %q", all, outside, inside)
 			if clean := len(outside) == 0 && string(inside) == "searched\n"; clean != (gateway == "on") {
 				t.Errorf("with the gateway %s: %q; inside %q", gateway, outside, inside)
+			}
+			if stray, _ := showing(t, marked(mark), "sk-ant-stray"); len(stray) > 0 {
+				t.Errorf("a key of the person's shell is in %q", stray)
 			}
 			if gateway == "off" {
 				for _, out := range []string{w.must(0, "status", "look"), w.must(0, "list")} {
