@@ -9,7 +9,6 @@ import (
 
 	"example.com/AutoAgentProject/core/cell"
 	"example.com/AutoAgentProject/core/claude"
-	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
@@ -105,28 +104,7 @@ func rootFinding(root string, owner, uid int, writable error) Finding {
 	return ok("root", root)
 }
 
-const (
-	maxID       = 40  // characters of a mission's id
-	fineID      = 20  // nobody misses the longer ones
-	maxSocket   = 107 // bytes of a socket's path
-	usualAgent  = "codebuilder-1"
-	startsLimit = time.Minute
-)
-
-// socketFinding: systemd listens at the whole path of an agent's socket, which the kernel bounds.
-func socketFinding(root string) Finding {
-	room := maxSocket - len(store.Root(root).Mission("").Socket(usualAgent)) - len("/")
-	f := Finding{Name: "sockets", Remedy: "give a --root with a shorter path", State: Warn}
-	switch {
-	case room >= fineID:
-		return ok("sockets", fmt.Sprintf("the root's path leaves room for ids of up to %d characters", min(room, maxID)))
-	case room < 1:
-		f.Text = "the root's path is too long: systemd can tick no mission in it"
-	default:
-		f.Text = fmt.Sprintf("the root's path is long: systemd can tick missions with ids of up to %d characters", room)
-	}
-	return f
-}
+const startsLimit = time.Minute
 
 func startsFinding(left []string) Finding {
 	if len(left) == 0 {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/cell"
-	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
@@ -84,10 +83,6 @@ func TestDecisions(t *testing.T) {
 		"root: another's":            {rootFinding("/r", 1001, 1000, nil), Fail, "/r belongs to user 1001"},
 		"root: another's, for root":  {rootFinding("/r", 1001, 0, nil), OK, "/r"},
 		"root: not writable":         {rootFinding("/r", 1000, 1000, lack), Fail, "something is missing"},
-		"sockets: short":             {socketFinding("/srv/autoagent"), OK, "up to 40 characters"},
-		"sockets: a home's":          {socketFinding("/home/someone-example/.local/share/autoagent"), OK, "up to 21 characters"},
-		"sockets: long":              {socketFinding("/srv/" + strings.Repeat("d", 50)), Warn, "up to 10 characters"},
-		"sockets: too long":          {socketFinding("/srv/" + strings.Repeat("d", 62)), Warn, "no mission"},
 		"starts":                     {startsFinding(nil), OK, "none"},
 		"starts: left":               {startsFinding([]string{".new-1", ".new-2"}), Warn, "2 folders"},
 	} {
@@ -131,13 +126,5 @@ func TestWallFindings(t *testing.T) {
 		if s := strings.Join(got, ", "); s != x.want {
 			t.Errorf("%s: %s", name, s)
 		}
-	}
-}
-
-// TestSocketRoom: the longest id that is promised makes a path that the kernel just takes.
-func TestSocketRoom(t *testing.T) {
-	root := "/srv/" + strings.Repeat("d", 50)
-	if n := len(store.Root(root).Mission(strings.Repeat("i", 10)).Socket(usualAgent)); n != maxSocket {
-		t.Errorf("the path has %d bytes", n)
 	}
 }

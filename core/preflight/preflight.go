@@ -190,7 +190,7 @@ func (r *Report) root(_ context.Context, m Machine) {
 		r.add(failed("root", err))
 		return
 	}
-	r.add(rootFinding(m.Root, owner(m.Root), m.UID, m.Writable(m.Root)), socketFinding(m.Root), startsFinding(staleStarts(m.Root, time.Now())))
+	r.add(rootFinding(m.Root, owner(m.Root), m.UID, m.Writable(m.Root)), startsFinding(staleStarts(m.Root, time.Now())))
 }
 
 func (r *Report) disks(_ context.Context, m Machine) {

@@ -54,7 +54,7 @@ func names(r Report) string {
 func TestAll(t *testing.T) {
 	m := machine(t)
 	r := All(t.Context(), m)
-	want := "git walls userns landlock seccomp bounds config claude programs login root sockets starts disk tmp memory clock systemd linger cgroup"
+	want := "git walls userns landlock seccomp bounds config claude programs login root starts disk tmp memory clock systemd linger cgroup"
 	if m.UID == 0 {
 		want += " user"
 	}

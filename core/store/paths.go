@@ -88,7 +88,7 @@ func (s *Store) Scratch(agent, run string) string {
 func (s *Store) Agent(agent string) string    { return filepath.Join(s.Dir(), "agents", agent) }
 func (s *Store) Run(agent, run string) string { return filepath.Join(s.Agent(agent), "runs", run) }
 
-// Socket is the agent's datagram socket for wake-ups.
+// Socket is the agent's datagram socket for wake-ups where the embedded engine ticks it. units.Wakes knows of all engines.
 func (s *Store) Socket(agent string) string { return filepath.Join(s.Agent(agent), "wake") }
 
 // AgentLock is held by an agent's tick for as long as it runs.

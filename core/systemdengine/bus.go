@@ -47,7 +47,7 @@ func (e *Engine) connect(ctx context.Context) (*dbus.Conn, error) {
 	private := "/run/systemd/private"
 	over := dbus.NewSystemConnectionContext
 	if e.Settings.Manager == units.User {
-		private = filepath.Join(userRuntime(), "systemd/private")
+		private = filepath.Join(units.Runtime(units.User), "systemd/private")
 		over = dbus.NewUserConnectionContext
 	}
 	conn, err := dbus.NewConnection(func() (*godbus.Conn, error) {

@@ -26,7 +26,7 @@ import (
 )
 
 // Name is the engine's name in mission.json.
-const Name = "systemd"
+const Name = units.Engine
 
 // DefaultGrace is how long ticks may take to end in order: a little more than what their units give them.
 const DefaultGrace = 17 * time.Second
@@ -210,19 +210,9 @@ func (e *Engine) here(names []string) ([]string, error) {
 	return out, nil
 }
 
-// runtime is the folder in which the stop's socket lies.
+// runtime is the folder in which the sockets lie.
 func (e *Engine) runtime() string {
-	if e.Settings.Manager == units.System {
-		return "/run"
-	}
-	return userRuntime()
-}
-
-func userRuntime() string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		return dir
-	}
-	return fmt.Sprintf("/run/user/%d", os.Getuid())
+	return units.Runtime(e.Settings.Manager)
 }
 
 // record reads how far a stop is. What cannot be read is done again: each step is harmless twice.

@@ -168,7 +168,7 @@ func (e *Engine) fact(ctx context.Context, b *bus, t table, id string) fact {
 	}
 	f.ended = f.stop != nil && e.record(id).Done
 	if f.m != nil {
-		f.foreign = f.m.Engine != Name || managerOf(*f.m) != e.Settings.Manager
+		f.foreign = f.m.Engine != Name || units.ManagerOf(*f.m) != e.Settings.Manager
 	}
 	if f.stop != nil || f.foreign || f.refused != "" {
 		return f
@@ -260,14 +260,6 @@ func (f *fact) collect(t table) {
 			f.units[name] = u
 		}
 	}
-}
-
-// managerOf is the manager that a mission's record names.
-func managerOf(m mission.Mission) units.Manager {
-	if m.Manager == "" {
-		return units.User
-	}
-	return units.Manager(m.Manager)
 }
 
 // exit is the exit status of the last run of a service.

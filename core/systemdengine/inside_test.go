@@ -131,6 +131,11 @@ func (p *place) ticks(id, agent string) int {
 	return n
 }
 
+// socket is the one that wakes an agent.
+func (p *place) socket(id, agent string) string {
+	return units.WakeSocket(units.Runtime(manager()), id, agent)
+}
+
 func (p *place) until(what string, ok func() bool) {
 	p.t.Helper()
 	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

@@ -280,6 +280,9 @@ type owned struct {
 	command func(mission.Mission, mission.Agent) []string
 }
 
+// Manager is the manager whose sockets wake agents.
+func (o owned) Manager() string { return string(o.Settings.Manager) }
+
 func (o owned) Start(ctx context.Context, id string) (mission.Stop, error) {
 	m, err := o.Root.Mission(id).Mission()
 	if err != nil {

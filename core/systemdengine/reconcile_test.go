@@ -128,7 +128,7 @@ func testMends(t *testing.T) {
 		p.well("my")
 	}
 
-	wake := p.root.Mission("my").Socket("manager")
+	wake := p.socket("my", "manager")
 	systemctl("stop", unit("my", "manager.socket"))
 	if err := os.Mkdir(wake, 0o755); err != nil {
 		t.Fatal(err)

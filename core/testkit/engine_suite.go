@@ -17,6 +17,7 @@ import (
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 	"example.com/AutoAgentProject/core/wake"
 )
@@ -40,6 +41,7 @@ type stage struct {
 	dir    string
 	root   store.Root
 	st     *store.Store
+	m      mission.Mission
 	engine engine.Engine
 	failed atomic.Pointer[error] // what Start failed with
 }
@@ -83,6 +85,10 @@ func newStage(t *testing.T, make NewEngine, every time.Duration, do map[string]s
 	}
 	s.engine = make(t, s.root, func(m mission.Mission, a mission.Agent) []string { return []string{program, a.Name, dir} }, every)
 	m.Engine = s.engine.Name()
+	if by, ok := s.engine.(interface{ Manager() string }); ok {
+		m.Manager = by.Manager()
+	}
+	s.m = m
 	if err := errors.Join(s.st.CreateMission(m), s.st.PrepareTombstone()); err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +127,9 @@ func (s *stage) start(ctx context.Context) func() (mission.Stop, error) {
 		return stop, err
 	}
 }
+
+// socket is where the engine listens for an agent's wake-ups.
+func (s *stage) socket(agent string) string { return units.Wakes(s.st, s.m, agent) }
 
 // ticks counts the started ticks of an agent.
 func (s *stage) ticks(agent string) int {
@@ -185,7 +194,7 @@ func (s *stage) stopped(rec engine.Record) {
 		s.t.Errorf("still alive: %v", left)
 	}
 	b, _ := os.ReadFile(filepath.Join(s.dir, "ticks"))
-	_ = wake.Send(s.st.Socket("codebuilder-1"))
+	_ = wake.Send(s.socket("codebuilder-1"))
 	time.Sleep(50 * time.Millisecond)
 	if after, _ := os.ReadFile(filepath.Join(s.dir, "ticks")); string(after) != string(b) {
 		s.t.Error("something ticked after the stop")
@@ -226,7 +235,7 @@ func EngineSuite(t *testing.T, make NewEngine) {
 		for _, a := range all {
 			s.until(a+" ticks", func() bool { return s.ticks(a) == 1 })
 		}
-		if err := errors.Join(wake.Send(s.st.Socket("codebuilder-1")), wake.Send(s.st.Socket("codebuilder-2"))); err != nil {
+		if err := errors.Join(wake.Send(s.socket("codebuilder-1")), wake.Send(s.socket("codebuilder-2"))); err != nil {
 			t.Fatal(err)
 		}
 		s.until("codebuilder-1 was woken", func() bool { return s.ticks("codebuilder-1") == 2 })

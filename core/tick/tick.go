@@ -23,6 +23,7 @@ import (
 	"example.com/AutoAgentProject/core/profession"
 	"example.com/AutoAgentProject/core/runner"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usage"
 	"example.com/AutoAgentProject/core/wake"
 )
@@ -198,7 +199,7 @@ func (t *Tick) Event(e journal.Event) {
 // Wake tells agents that there is something for them.
 func (t *Tick) Wake(agents ...string) {
 	for _, a := range agents {
-		if err := wake.Send(t.Store.Socket(a)); err != nil {
+		if err := wake.Send(units.Wakes(t.Store, t.Mission, a)); err != nil {
 			t.Log.Warn("an agent could not be woken", "which", a, "err", err)
 		}
 	}

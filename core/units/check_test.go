@@ -12,7 +12,6 @@ import (
 
 // TestRefused: settings that would render wrong units render none, and the error says what is wrong.
 func TestRefused(t *testing.T) {
-	long := "/srv/" + strings.Repeat("x", 60)
 	user := func(change func(*Settings)) Settings { s := userSettings(); change(&s); return s }
 	system := func(change func(*Settings)) Settings { s := systemSettings(); change(&s); return s }
 	for name, c := range map[string]struct {
@@ -31,7 +30,6 @@ func TestRefused(t *testing.T) {
 		"newline in home":    {user(func(s *Settings) { s.Home = "/home/\n" }), "the home folder holds", true},
 		"newline in PATH":    {user(func(s *Settings) { s.Path = "/usr/bin:/a\nb" }), "PATH holds characters", true},
 		"no PATH":            {user(func(s *Settings) { s.Path = ".:bin" }), "PATH has no folder", false},
-		"long root":          {user(func(s *Settings) { s.Root = long }), "the path of a socket may have 107 bytes", true},
 		"secret":             {user(func(s *Settings) { s.Env = map[string]string{"AUTOAGENT_API_KEY": "x"} }), "has no place in a unit", false},
 		"foreign variable":   {user(func(s *Settings) { s.Env = map[string]string{"LD_PRELOAD": "/x"} }), "has no place in a unit", false},
 		"newline in value":   {user(func(s *Settings) { s.Env = map[string]string{"AUTOAGENT_CONFIG": "/x\nUser=root"} }), "AUTOAGENT_CONFIG holds", true},
@@ -63,21 +61,6 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%T: %v", err, err)
 			}
 		})
-	}
-}
-
-// TestSocketPath: 107 bytes are the most; one more is refused before anything is written.
-func TestSocketPath(t *testing.T) {
-	m := sample(t, "x", "codebuilder")
-	rest := len("/data/autoagent/x/agents/codebuilder-1/wake")
-	for n, ok := range map[int]bool{107: true, 108: false} {
-		s := userSettings()
-		s.Root = "/" + strings.Repeat("r", n-rest-1)
-		_, err := Render(m, s)
-		var u *usererr.Error
-		if (err == nil) != ok || err != nil && (!errors.As(err, &u) || u.Code != usererr.Usage || !strings.Contains(u.Hint, "1 bytes shorter")) {
-			t.Errorf("%d bytes: %v", n, err)
-		}
 	}
 }
 

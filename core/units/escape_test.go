@@ -125,7 +125,7 @@ func TestPaths(t *testing.T) {
 			":" + bin + "/autoagent-specialist", ":" + bin + "/autoagent-quota", ":" + bin + "/AutoAgentProject", "stop-mission", "reconcile",
 			bin, "-" + st.Dir(), "-" + st.Logs(), "-" + st.Work(), "-" + s.UnitDir,
 			"PATH=" + s.Path, "HOME=" + home, "LANG=" + or(s.Lang, "C.UTF-8"), "AUTOAGENT_CONFIG=" + home + "/x",
-			st.Socket("codebuilder-1"), st.Socket("quota"), st.Agent("codebuilder-1"), st.Agent("quota"), "%t/forge-autoagent/my-site.stop",
+			WakeSocket("%t", "my-site", "codebuilder-1"), WakeSocket("%t", "my-site", "quota"), st.Agent("codebuilder-1"), st.Agent("quota"), "%t/forge-autoagent/my-site.stop",
 			"autoagent:" + root + "/login",
 		}
 		seen := map[string]bool{}

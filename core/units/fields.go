@@ -9,7 +9,6 @@ import (
 
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/store"
-	"example.com/AutoAgentProject/core/usererr"
 )
 
 // fields are what the templates name.
@@ -30,7 +29,7 @@ type fields struct {
 	Root, Bin, UnitDir  string
 	Program             string
 	Data, Logs, Work    string
-	Folder, Socket      string
+	Folder              string
 	Login               string
 	Environment         []string // NAME=value
 	OwnTmp              bool     // a private /tmp hides nothing that is needed
@@ -84,7 +83,7 @@ func (f fields) program(s Settings, name string, limit time.Duration) fields {
 }
 
 // agent turns them into those of one agent's units.
-func (f fields) agent(m mission.Mission, s Settings, a mission.Agent) (fields, error) {
+func (f fields) agent(m mission.Mission, s Settings, a mission.Agent) fields {
 	limit := quickLimit
 	switch a.Role {
 	case mission.Manager, mission.Specialist:
@@ -97,12 +96,8 @@ func (f fields) agent(m mission.Mission, s Settings, a mission.Agent) (fields, e
 		f.Environment, f.Quota, f.Every = environment, true, seconds(min(s.every(), time.Minute))
 	}
 	st := store.Root(s.Root).Mission(m.ID)
-	f.Agent, f.Role, f.Folder, f.Socket = a.Name, a.Role, st.Agent(a.Name), st.Socket(a.Name)
-	if over := len(f.Socket) - socketLimit; over > 0 {
-		return f, usererr.New(usererr.Usage, fmt.Sprintf("choose a --root or an id that is %d bytes shorter, or --engine embedded", over),
-			"the path of a socket may have %d bytes, and %s has %d", socketLimit, f.Socket, len(f.Socket))
-	}
-	return f.program(s, "autoagent-"+string(a.Role), limit), nil
+	f.Agent, f.Role, f.Folder = a.Name, a.Role, st.Agent(a.Name)
+	return f.program(s, "autoagent-"+string(a.Role), limit)
 }
 
 func (s Settings) every() time.Duration { return or(s.TickEvery, DefaultTickEvery) }

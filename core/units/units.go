@@ -1,4 +1,4 @@
-// Package units renders the systemd units of a mission and of the host. It is pure: it asks no manager and reads no disk.
+// Package units renders the systemd units of a mission and of the host. It asks no manager and reads no disk.
 // docs/units.md explains the lines.
 package units
 
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"text/template"
 	"time"
@@ -80,7 +79,6 @@ const (
 	guardWeight = 200              // CPUWeight of what must come through while agents work
 	guardMemory = "1G"
 	guardTasks  = 512
-	socketLimit = 107 // bytes of a socket's path
 )
 
 // File is one unit.
@@ -131,10 +129,7 @@ func Render(m mission.Mission, s Settings) ([]File, error) {
 		}
 	}
 	for _, a := range m.Roster {
-		f, err := f.agent(m, s, a)
-		if err != nil {
-			return nil, err
-		}
+		f := f.agent(m, s, a)
 		for _, kind := range []string{".service", ".timer", ".socket"} {
 			if err := put(f.Base+"-"+a.Name+kind, "tick"+kind, f); err != nil {
 				return nil, err
@@ -169,12 +164,6 @@ func Host(s Settings) ([]File, error) {
 		out = append(out, File{Reconcile + kind, []byte(b.String())})
 	}
 	return out, nil
-}
-
-// StopSocket is the datagram socket that starts a mission's stop. runtime is /run for the system manager and
-// $XDG_RUNTIME_DIR for a user's.
-func StopSocket(runtime, id string) string {
-	return filepath.Join(runtime, "forge-autoagent", id+".stop")
 }
 
 // prepare checks the settings and reads the templates.

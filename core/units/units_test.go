@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/systemd"
 )
 
@@ -426,12 +427,52 @@ func TestHostUnits(t *testing.T) {
 	}
 }
 
-func TestStopSocket(t *testing.T) {
+// TestSockets: who asks for a stop or wakes an agent writes where the units listen, and no socket lies in a folder of the
+// root's owner: systemd removes and makes it there as root, whatever the folder has become.
+func TestSockets(t *testing.T) {
 	if got := StopSocket("/run/user/1000", "my-site"); got != "/run/user/1000/forge-autoagent/my-site.stop" {
 		t.Error(got)
 	}
-	text := find(t, render(t, sample(t, "my-site", "codebuilder"), userSettings()), "forge-autoagent-my-site-stop.socket")
-	if got := lines(text, "ListenDatagram"); !slices.Equal(got, []string{StopSocket("%t", "my-site")}) {
-		t.Errorf("the unit listens on %q", got)
+	if got := WakeSocket("/run", "my-site", "codebuilder-1"); got != "/run/forge-autoagent/my-site.codebuilder-1.wake" {
+		t.Error(got)
+	}
+	m := sample(t, "my-site", "codebuilder")
+	for _, s := range []Settings{userSettings(), systemSettings()} {
+		want := map[string]string{"forge-autoagent-my-site-stop.socket": StopSocket("%t", m.ID)}
+		for _, a := range m.Roster {
+			want["forge-autoagent-my-site-"+a.Name+".socket"] = WakeSocket("%t", m.ID, a.Name)
+		}
+		for name, at := range want {
+			text := find(t, render(t, m, s), name)
+			if got := lines(text, "ListenDatagram"); !slices.Equal(got, []string{at}) {
+				t.Errorf("%s listens on %q, not %q", name, got, at)
+			}
+			if got := lines(text, "SocketMode"); !slices.Equal(got, []string{"0600"}) {
+				t.Errorf("%s has mode %q", name, got)
+			}
+			if got := strings.Join(lines(text, "SocketUser"), " "); got != s.User {
+				t.Errorf("%s is given to %q", name, got)
+			}
+		}
+	}
+}
+
+// TestWakes: an agent is woken where its own engine listens.
+func TestWakes(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
+	st := store.Root("/r").Mission("my")
+	for _, c := range []struct{ engine, manager, want string }{
+		{"embedded", "", "/r/data/autoagent/my/agents/quota/wake"},
+		{Engine, "system", "/run/forge-autoagent/my.quota.wake"},
+		{Engine, "user", "/run/user/7/forge-autoagent/my.quota.wake"},
+		{Engine, "", "/run/user/7/forge-autoagent/my.quota.wake"},
+	} {
+		if got := Wakes(st, mission.Mission{Engine: c.engine, Manager: c.manager}, "quota"); got != c.want {
+			t.Errorf("%s, %q: %s, want %s", c.engine, c.manager, got, c.want)
+		}
+	}
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	if got := Runtime(User); got != fmt.Sprintf("/run/user/%d", os.Getuid()) {
+		t.Error(got)
 	}
 }

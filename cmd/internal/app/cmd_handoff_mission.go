@@ -17,6 +17,7 @@ import (
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/queue"
 	"example.com/AutoAgentProject/core/tick"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 	"example.com/AutoAgentProject/core/wake"
 )
@@ -44,7 +45,7 @@ func (c *cli) missionPlace(f *handoffFlags) (*place, error) {
 	}
 	p.wake = func(agents ...string) {
 		for _, a := range agents {
-			_ = wake.Send(st.Socket(a)) // nobody may be listening; the timer ticks it
+			_ = wake.Send(units.Wakes(st, m, a)) // nobody may be listening; the timer ticks it
 		}
 	}
 	if f.agent == "" {

@@ -11,6 +11,7 @@ import (
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/notify"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 	"example.com/AutoAgentProject/core/wake"
 )
@@ -35,6 +36,17 @@ func note(st *store.Store, kind, format string, args ...any) {
 	_ = st.Journal().Add(journal.Event{At: time.Now(), Kind: kind, Agent: "person", Text: fmt.Sprintf(format, args...)})
 }
 
+// wakeUp wakes agents; the timer is the backstop.
+func wakeUp(st *store.Store, agents ...string) {
+	m, err := st.Mission()
+	if err != nil {
+		return
+	}
+	for _, a := range agents {
+		_ = wake.Send(units.Wakes(st, m, a))
+	}
+}
+
 // decide answers an approval. The first answer counts; a later one is told what it was.
 func decide(st *store.Store, n int, v mission.Verdict, text, by, key string) (store.Asked, string, error) {
 	if err := owned(st.Dir()); err != nil {
@@ -57,8 +69,7 @@ func decide(st *store.Store, n int, v mission.Verdict, text, by, key string) (st
 		return asked, fmt.Sprintf("approval %d of %s was decided before: %s", n, st.ID(), asked.Decision.Said()), nil
 	}
 	note(st, journal.ApprovalDecided, "approval %d (%s) is %s", n, asked.Title, asked.Decision.Said())
-	_ = wake.Send(st.Socket(asked.By)) // the timer is the backstop
-	_ = wake.Send(st.Socket("manager"))
+	wakeUp(st, asked.By, "manager")
 	return asked, fmt.Sprintf("approval %d of %s is %s", n, st.ID(), asked.Decision.Said()), nil
 }
 
@@ -88,7 +99,7 @@ func setMuted(st *store.Store, muted bool) (string, error) {
 	if err := (notify.Outbox{Dir: st.Notify()}).Set(func(s *notify.Setting) { s.Muted = muted }); err != nil {
 		return "", err
 	}
-	_ = wake.Send(st.Socket("reporter"))
+	wakeUp(st, "reporter")
 	if muted {
 		return fmt.Sprintf("%s is muted: blockers, questions and the end are told all the same", st.ID()), nil
 	}
@@ -145,7 +156,7 @@ func unpauseMission(ctx context.Context, st *store.Store, m mission.Mission) (te
 	}
 	note(st, journal.Unpaused, "a person lifted the pause")
 	for _, a := range m.Roster {
-		_ = wake.Send(st.Socket(a.Name))
+		_ = wake.Send(units.Wakes(st, m, a.Name))
 	}
 	text = st.ID() + " goes on"
 	if left := slices.DeleteFunc(pauses, mine); len(left) > 0 {

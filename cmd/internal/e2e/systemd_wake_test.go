@@ -32,6 +32,10 @@ func sendNotes(args []string) error {
 	if err != nil {
 		return err
 	}
+	m, err := st.Mission()
+	if err != nil {
+		return err
+	}
 	for i := range notes {
 		for _, to := range agents {
 			name := fmt.Sprintf("50_note%03d_to_%s%s", i, to, handoff.Suffix)
@@ -43,7 +47,7 @@ func sendNotes(args []string) error {
 		}
 		woken, err := st.Queue().Deliver("manager", time.Now())
 		for _, to := range woken {
-			err = errors.Join(err, wake.Send(st.Socket(to)))
+			err = errors.Join(err, wake.Send(units.Wakes(st, m, to)))
 		}
 		if err != nil {
 			return err

@@ -112,7 +112,7 @@ var attempts = []attempt{
 	{name: "approve something", do: `mkdir -p "$DATA/approvals"; echo x >"$DATA/approvals/$MARK"`, seen: `test -e "$DATA/approvals/$MARK"`},
 	{name: "take the tombstone away", do: `rm -f "$DATA"/*.spare "$DATA"/.stop*; echo x >"$DATA/$MARK-stop"`, seen: `test -e "$DATA/$MARK-stop"`},
 	{name: "plant a handoff", do: `echo x >"$DATA/agents/manager/inbox/new/$MARK"`, seen: `test -e "$DATA/agents/manager/inbox/new/$MARK"`},
-	{name: "wake another agent", do: `python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"x", sys.argv[1])' "$DATA/agents/quota/wake"`},
+	{name: "wake another agent", do: `for s in "$DATA/agents/quota/wake" "/run/forge-autoagent/${DATA##*/}.quota.wake" "/run/user/$UIDN/forge-autoagent/${DATA##*/}.quota.wake"; do python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"x", sys.argv[1])' "$s" && exit 0; done; exit 1`},
 	{name: "write the mission's repository", do: `echo x >"$REPO/$MARK"`, seen: `test -e "$REPO/$MARK"`},
 	{name: "push into the mission's repository", do: `git push -q "$REPO" "HEAD:refs/heads/$MARK"`, seen: `git -c safe.directory='*' -C "$REPO" rev-parse --verify -q "refs/heads/$MARK"`},
 	{name: "overwrite an object through the clone", do: `[ -n "$(find .git/objects -type f -links +1)" ]`},
