@@ -210,6 +210,7 @@ func testMends(t *testing.T) {
 		t.Fatal(err)
 	}
 	systemctl("start", unit("my", "codebuilder-1.service"))
+	p.until("it said so", func() bool { return systemctl("is-failed", unit("my", "codebuilder-1.service")) == "failed" })
 	p.reconcile("my silence done")
 	for _, kind := range []string{"timer", "socket"} {
 		if got := systemctl("is-active", unit("my", "codebuilder-1."+kind)); got != "inactive" {
