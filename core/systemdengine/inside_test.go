@@ -226,6 +226,24 @@ func TestEdges(t *testing.T) {
 		}
 	})
 
+	t.Run("XDG_RUNTIME_DIR is not set", func(t *testing.T) {
+		p := fresh(t, time.Hour, nil)
+		t.Setenv("XDG_RUNTIME_DIR", "")
+		t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
+		os.Unsetenv("XDG_RUNTIME_DIR")
+		os.Unsetenv("DBUS_SESSION_BUS_ADDRESS")
+		p.mission("unset", nil)
+		p.start("unset")
+		p.until("it ticks", func() bool { return p.ticks("unset", "manager") > 0 })
+		if _, err := os.Stat(p.socket("unset", "manager")); err != nil {
+			t.Error(err)
+		}
+		p.tombstone("unset")
+		if rec, err := p.e.Stop(ctx, "unset"); err != nil || !rec.Done {
+			t.Errorf("%+v, %v", rec, err)
+		}
+	})
+
 	t.Run("a start that fails leaves nothing", func(t *testing.T) {
 		testFailedStart(t)
 	})

@@ -142,7 +142,9 @@ func (e *Engine) verify(ctx context.Context, rendered []units.File) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "systemd-analyze", args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "systemd-analyze", args...)
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+units.Runtime(units.User)) // after su or sudo it may be unset
+	out, err := cmd.CombinedOutput()
 	if text := strings.TrimSpace(string(out)); text != "" || err != nil {
 		if text == "" {
 			text = err.Error()
