@@ -1,6 +1,7 @@
 package systemdengine_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -241,6 +243,35 @@ func TestEdges(t *testing.T) {
 		p.tombstone("unset")
 		if rec, err := p.e.Stop(ctx, "unset"); err != nil || !rec.Done {
 			t.Errorf("%+v, %v", rec, err)
+		}
+	})
+
+	t.Run("somebody locks the folder of units", func(t *testing.T) {
+		if manager() != units.System {
+			t.Skip("of the system's manager")
+		}
+		uid, err := ownerID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("flock", unitDir(), "sh", "-c", "echo locked; exec sleep 600")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}, Setpgid: true}
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() }()
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+		p := fresh(t, time.Hour, nil)
+		p.mission("locked", nil)
+		p.start("locked")
+		if st, err := os.Stat("/run/forge-autoagent.lock"); err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", st, err)
 		}
 	})
 

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
-	"golang.org/x/sys/unix"
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/mission"
@@ -80,29 +79,6 @@ func cmpErr(err error, otherwise error) error {
 		return err
 	}
 	return otherwise
-}
-
-// lockUnits lets one at a time put units in place. Nothing is left of it: the folder itself is locked.
-func (e *Engine) lockUnits(ctx context.Context) (func(), error) {
-	dir := e.Settings.UnitDir
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, unwritable(err, dir)
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, unwritable(err, dir)
-	}
-	for {
-		err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { d.Close() }, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || ctx.Err() != nil {
-			d.Close()
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), ctx.Err())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 func unwritable(err error, dir string) error {
