@@ -20,6 +20,7 @@ const (
 	look    verb = "look"    // nothing: something about it cannot be known
 	refuse  verb = "refuse"  // nothing: what is wrong is not for reconcile to mend
 	hold    verb = "hold"    // nothing: too many look dead at once
+	leave   verb = "leave"   // nothing: a person has to say whether it goes on
 	endGone verb = "end"     // its folder is gone: end it and take its units away
 	carryOn verb = "stop"    // it has a tombstone: carry its stop to the end
 	giveUpd verb = "give up" // its start was cut off: tombstone, and to the end
@@ -112,7 +113,8 @@ func checkNames(a act, f fact, all []fact) act {
 	return a
 }
 
-// owns says whether an installed service names this mission and its root.
+// owns says whether an installed service names this mission and its root. In the system manager that is what says that root
+// started it, and has not stopped it: everything else belongs to the owner, who can copy a mission or take a tombstone away.
 func (f fact) owns() bool {
 	for _, u := range f.files {
 		if u.root == f.root {
@@ -154,6 +156,8 @@ func (f fact) decide(now time.Time) []act {
 		return one(giveUpd, "its start was cut off")
 	case !here && !f.handed:
 		return nil
+	case f.roots && !f.owns():
+		return one(leave, "no service of it is installed, and only root decides that one is: sudo AutoAgentProject run %s --root %s puts its units back", f.id, f.root)
 	case len(f.blocked) > 0:
 		return one(refuse, "%s is there already and is not of this mission", strings.Join(f.blocked, ", "))
 	}

@@ -109,7 +109,28 @@ func TestDecide(t *testing.T) {
 		"half-made, with units":  {func(f *fact) { f.handed = false }, "", ""},
 		"half-made, unknown":     {func(f *fact) { f.handed, f.unknown = false, "?"; f.bare() }, "look", ""},
 		"all units lost":         {func(f *fact) { f.bare() }, "repair start=codebuilder-1.socket,codebuilder-1.timer,forge-autoagent-my.target,manager.socket,manager.timer,quota.socket,quota.timer,reporter.socket,reporter.timer,stop.socket write=codebuilder-1.service,codebuilder-1.socket,codebuilder-1.timer,forge-autoagent-my.slice,forge-autoagent-my.target,forge-autoagentguard-my.slice,manager.service,manager.socket,manager.timer,quota.service,quota.socket,quota.timer,reporter.service,reporter.socket,reporter.timer,stop.service,stop.socket", "all its units were missing"},
-		"a timer's file lost":    {func(f *fact) { delete(f.files, b+"manager.timer") }, "repair write=manager.timer", "manager.timer were missing"},
+		"all units lost, root's": {func(f *fact) { f.roots = true; f.bare() }, "leave", "only root decides"},
+		"services lost, root's": {func(f *fact) {
+			f.roots = true
+			maps.DeleteFunc(f.files, func(n string, _ unitFile) bool { return filepath.Ext(n) == ".service" })
+		}, "leave", "sudo AutoAgentProject run my --root /r"},
+		"another root's services, root's": {func(f *fact) {
+			f.roots = true
+			for n, u := range f.files {
+				u.root = ""
+				f.files[n] = u
+			}
+		}, "leave", ""},
+		"one service left, root's": {func(f *fact) {
+			f.roots = true
+			u := f.files[b+"stop.service"]
+			f.bare()
+			f.files[b+"stop.service"] = u
+		}, "repair start=codebuilder-1.socket,codebuilder-1.timer,forge-autoagent-my.target,manager.socket,manager.timer,quota.socket,quota.timer,reporter.socket,reporter.timer,stop.socket write=codebuilder-1.service,codebuilder-1.socket,codebuilder-1.timer,forge-autoagent-my.slice,forge-autoagent-my.target,forge-autoagentguard-my.slice,manager.service,manager.socket,manager.timer,quota.service,quota.socket,quota.timer,reporter.service,reporter.socket,reporter.timer,stop.socket", "were missing"},
+		"half-made, root's":   {func(f *fact) { f.roots, f.handed, f.born = true, false, noon.Add(-halfMade-1); f.bare() }, "give up", ""},
+		"young, root's":       {func(f *fact) { f.roots, f.handed, f.born = true, false, noon; f.bare() }, "", ""},
+		"ended, root's":       {func(f *fact) { f.roots, f.stop, f.ended = true, stopped, true; f.bare() }, "", ""},
+		"a timer's file lost": {func(f *fact) { delete(f.files, b+"manager.timer") }, "repair write=manager.timer", "manager.timer were missing"},
 		"old version": {func(f *fact) {
 			f.files[b+"quota.service"] = unitFile{ours: true, id: "my", root: "/r", version: units.Version + 1}
 		}, "repair write=quota.service", "1 unit of another version"},

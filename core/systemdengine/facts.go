@@ -65,6 +65,7 @@ type fact struct {
 	refused  string // why its units are not its own
 	gone     bool   // it has no folder, for sure
 	foreign  bool   // another engine or manager ticks it
+	roots    bool   // root's manager ticks it: what the owner wrote down brings no unit into place
 	stop     *mission.Stop
 	ended    bool // its stop is proven and told
 	handed   bool
@@ -129,7 +130,7 @@ func (e *Engine) unitFile(name string) unitFile {
 // fact looks at one mission of this root. What cannot be looked at makes it unknown, and nothing is done about it.
 func (e *Engine) fact(ctx context.Context, b *bus, t table, id string) fact {
 	s, m, why := e.unitsOf(id)
-	f := fact{key: key{e.Root, id}, set: s, m: m}
+	f := fact{key: key{e.Root, id}, set: s, m: m, roots: e.Settings.Manager == units.System}
 	st := e.Root.Mission(id)
 	f.collect(t)
 	if stop := s.stopService(); t.files[stop].root != e.Root {

@@ -21,6 +21,7 @@ const (
 	Done    Outcome = "done"
 	Unknown Outcome = "unknown" // nothing was touched, since not all that counts could be seen
 	Failed  Outcome = "failed"
+	Left    Outcome = "left" // nothing was touched: that is for a person to decide
 )
 
 // Report is what Reconcile found and did. It is empty where nothing was wrong.
@@ -32,7 +33,7 @@ type Report struct {
 type Item struct {
 	Mission string  `json:"mission,omitempty"` // empty: of the host
 	Root    string  `json:"root,omitempty"`
-	What    string  `json:"what"` // look, refuse, hold, end, stop, give up, silence, repair, host
+	What    string  `json:"what"` // look, refuse, hold, leave, end, stop, give up, silence, repair, host
 	Outcome Outcome `json:"outcome"`
 	Text    string  `json:"text"` // a sentence without capital initial and full stop
 }
@@ -114,6 +115,9 @@ func (r *round) do(ctx context.Context, a act) {
 	switch a.do {
 	case look, hold:
 		r.report.add(a.key, a.do, Unknown, a.text)
+		return
+	case leave:
+		r.report.add(a.key, a.do, Left, a.text)
 		return
 	case refuse:
 		r.report.add(a.key, a.do, Failed, a.text)

@@ -15,6 +15,7 @@ import (
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/systemdengine"
+	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -102,6 +103,7 @@ func TestReconcile(t *testing.T) {
 	t.Run("ends", testEnds)
 	t.Run("cannot see", testCannotSee)
 	t.Run("many", testMany)
+	t.Run("whose word counts", testEvidence)
 	t.Run("of the host", testHostUnits)
 }
 
@@ -202,7 +204,15 @@ func testMends(t *testing.T) {
 	lose(t, all...)
 	systemctl(append([]string{"stop", target}, all...)...)
 	systemctl("daemon-reload")
-	p.reconcile("my repair done")
+	if manager() == units.System { // only root decides what root's manager starts
+		rep := p.reconcile("my leave left")
+		if len(rep.Items) == 1 && !strings.Contains(rep.Items[0].Text, "sudo AutoAgentProject run my --root "+string(p.root)) {
+			t.Errorf("says %q", rep.Items[0].Text)
+		}
+		p.start("my")
+	} else {
+		p.reconcile("my repair done")
+	}
 	p.well("my")
 
 	quits := filepath.Join(p.w.Settings.Bin, "run-my-codebuilder-1")
@@ -423,6 +433,35 @@ func testCannotSee(t *testing.T) {
 	if err := os.RemoveAll(other.root.Mission("blind").Dir()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// testEvidence: the owner of a root brings no mission into root's manager, by a copy of one or by taking a tombstone away.
+func testEvidence(t *testing.T) {
+	p := fresh(t, time.Hour, nil)
+	st := p.run("real", nil)
+	p.until("it ticks", func() bool { return p.ticks("real", "quota") > 0 })
+	planted := p.mission("planted", nil)
+	p.hand("planted")
+	if manager() == units.User { // it is the owner's own
+		p.reconcile("planted repair done")
+		return
+	}
+	p.reconcile("planted leave left")
+	nothing(t, "planted")
+	if err := os.RemoveAll(planted.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	p.tombstone("real")
+	if rec, err := p.e.Stop(context.Background(), "real"); err != nil || !rec.Done {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	for _, name := range []string{"stop.json", "stopping.json"} {
+		if err := os.Remove(filepath.Join(st.Dir(), name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.reconcile("real leave left")
+	nothing(t, "real")
 }
 
 func testMany(t *testing.T) {
