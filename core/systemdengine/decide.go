@@ -132,7 +132,8 @@ func (f fact) decide(now time.Time) []act {
 		u, ok := f.units[name]
 		return ok && (!u.settled() || u.active == "failed")
 	})
-	ending := !f.units[f.set.stopService()].settled() // the stop's own service is at it
+	stopper := f.units[f.set.stopService()]
+	ending := !stopper.settled() && !stopper.again() // the stop's own service is at it
 	switch {
 	case f.foreign && f.stop == nil && f.refused == "" && f.owns():
 		return one(look, "its units are here, but its record says that %s ticks it", cmp.Or(f.m.Manager, f.m.Engine))
@@ -156,6 +157,8 @@ func (f fact) decide(now time.Time) []act {
 		return one(giveUpd, "its start was cut off")
 	case !here && !f.handed:
 		return nil
+	case len(f.lost) > 0:
+		return one(refuse, "its units run programs that are not there: %s; put them back, or end it: AutoAgentProject abort %s", strings.Join(f.lost, ", "), f.id)
 	case f.roots && !f.owns():
 		return one(leave, "no service of it is installed, and only root decides that one is: sudo AutoAgentProject run %s --root %s puts its units back", f.id, f.root)
 	case len(f.blocked) > 0:

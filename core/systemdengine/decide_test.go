@@ -109,6 +109,16 @@ func TestDecide(t *testing.T) {
 		"half-made, with units":  {func(f *fact) { f.handed = false }, "", ""},
 		"half-made, unknown":     {func(f *fact) { f.handed, f.unknown = false, "?"; f.bare() }, "look", ""},
 		"all units lost":         {func(f *fact) { f.bare() }, "repair start=codebuilder-1.socket,codebuilder-1.timer,forge-autoagent-my.target,manager.socket,manager.timer,quota.socket,quota.timer,reporter.socket,reporter.timer,stop.socket write=codebuilder-1.service,codebuilder-1.socket,codebuilder-1.timer,forge-autoagent-my.slice,forge-autoagent-my.target,forge-autoagentguard-my.slice,manager.service,manager.socket,manager.timer,quota.service,quota.socket,quota.timer,reporter.service,reporter.socket,reporter.timer,stop.service,stop.socket", "all its units were missing"},
+		"stop fails": {func(f *fact) {
+			f.stop = stopped
+			f.units[b+"stop.service"] = unitState{active: "activating", sub: "auto-restart", job: true}
+		}, "stop", "units of it were left"},
+		"gone, and the stop fails": {func(f *fact) {
+			f.gone, f.m = true, nil
+			f.units[b+"stop.service"] = unitState{active: "activating", sub: "auto-restart"}
+		}, "end", ""},
+		"programs lost":          {func(f *fact) { f.lost = []string{"/opt/x"}; f.turn(b+"manager.timer", "failed") }, "refuse", "not there: /opt/x; put them back, or end it: AutoAgentProject abort my"},
+		"programs lost, stopped": {func(f *fact) { f.lost, f.stop = []string{"/opt/x"}, stopped }, "stop", ""},
 		"all units lost, root's": {func(f *fact) { f.roots = true; f.bare() }, "leave", "only root decides"},
 		"services lost, root's": {func(f *fact) {
 			f.roots = true

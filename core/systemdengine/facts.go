@@ -56,6 +56,9 @@ func (u unitState) settled() bool {
 	return settled(dbus.UnitStatus{ActiveState: u.active, JobId: map[bool]uint32{true: 1}[u.job]})
 }
 
+// again says that a service failed and waits to be started again.
+func (u unitState) again() bool { return strings.HasPrefix(u.sub, "auto-restart") }
+
 // fact is all that is known of one mission.
 type fact struct {
 	key
@@ -75,6 +78,7 @@ type fact struct {
 	files    map[string]unitFile
 	units    map[string]unitState
 	blocked  []string // files that are in the way
+	lost     []string // programs of its services that are not there
 }
 
 // table looks at the folder of units and asks the manager.
@@ -217,6 +221,7 @@ func (e *Engine) alive(ctx context.Context, b *bus, t table, f fact) fact {
 	}
 	_, err := os.Lstat(filepath.Join(e.Settings.UnitDir, wants, f.set.target()))
 	f.disabled = errors.Is(err, fs.ErrNotExist)
+	f.lost = e.lost(f.set)
 	f.working = map[string]bool{}
 	if state, err := st.State(); err == nil {
 		for _, a := range f.set.roster {

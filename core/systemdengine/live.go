@@ -160,6 +160,9 @@ func (e *Engine) Trouble(ctx context.Context, id string) ([]string, error) {
 			say("systemd cannot load %s: %s", name, u.LoadState)
 		}
 	}
+	for _, program := range e.lost(s) {
+		say("the program %s of its units is not there: put it back, or end the mission", program)
+	}
 	out = append(out, e.foreign(m)...)
 	for _, a := range s.roster {
 		base := s.base() + "-" + a.Name

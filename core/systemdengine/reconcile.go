@@ -179,11 +179,12 @@ func (r *round) locked(ctx context.Context, e *Engine, a *act, then func(fact) e
 func (e *Engine) finishOff(ctx context.Context, b *bus, f fact, a act) error {
 	switch a.do {
 	case endGone:
-		_, err := e.carryOut(ctx, b, f.set, nil, mission.Stop{Reason: "its folder is gone"})
-		return err
+		return e.instead(ctx, b, f.set, func() error {
+			_, err := e.carryOut(ctx, b, f.set, nil, mission.Stop{Reason: "its folder is gone"})
+			return err
+		})
 	case carryOn:
-		_, err := e.carry(ctx, b, f.id)
-		return err
+		return e.instead(ctx, b, f.set, func() error { _, err := e.carry(ctx, b, f.id); return err })
 	}
 	base := f.set.base() + "-" + a.agent
 	return b.must(ctx, f.set, base+".timer", base+".socket")

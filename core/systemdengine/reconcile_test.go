@@ -17,6 +17,7 @@ import (
 	"example.com/AutoAgentProject/core/systemdengine"
 	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
+	"example.com/AutoAgentProject/core/wake"
 )
 
 // run starts a mission and hands it over, as the command does.
@@ -104,6 +105,7 @@ func TestReconcile(t *testing.T) {
 	t.Run("cannot see", testCannotSee)
 	t.Run("many", testMany)
 	t.Run("whose word counts", testEvidence)
+	t.Run("programs are gone", testMoved)
 	t.Run("of the host", testHostUnits)
 }
 
@@ -462,6 +464,57 @@ func testEvidence(t *testing.T) {
 	}
 	p.reconcile("real leave left")
 	nothing(t, "real")
+	if err := os.RemoveAll(st.Dir()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testMoved: whose programs are gone is told, and ends all the same: by whoever stops it, and by reconcile.
+func testMoved(t *testing.T) {
+	p := fresh(t, time.Hour, nil)
+	bin := p.w.Settings.Bin
+	move := func(from, to string) {
+		t.Helper()
+		for _, name := range []string{"AutoAgentProject", "autoagent-manager", "autoagent-specialist", "autoagent-reporter", "autoagent-quota"} {
+			if err := os.Rename(filepath.Join(bin, name+from), filepath.Join(bin, name+to)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, id := range []string{"moved-a", "moved-b"} {
+		st := p.run(id, map[string]string{"manager": deaf})
+		p.until("it ticks", func() bool { return p.ticks(id, "manager") > 0 && p.ticks(id, "quota") > 0 })
+		p.reconcile()
+		move("", ".x")
+		said, err := p.e.Trouble(context.Background(), id)
+		if all := strings.Join(said, "\n"); err != nil || !strings.Contains(all, "the program "+bin+"/autoagent-manager of its units is not there") {
+			t.Errorf("%v, says %s", err, all)
+		}
+		rep := p.reconcile(id + " refuse failed")
+		if len(rep.Items) == 1 && !strings.Contains(rep.Items[0].Text, bin+"/AutoAgentProject") {
+			t.Errorf("says %q", rep.Items[0].Text)
+		}
+		p.tombstone(id)
+		if id == "moved-a" {
+			if rec, err := p.e.Engine.Stop(context.Background(), id); err != nil || !rec.Done {
+				t.Errorf("%+v, %v", rec, err)
+			}
+		} else {
+			if err := wake.Send(units.StopSocket(units.Runtime(manager()), id)); err != nil {
+				t.Fatal(err)
+			}
+			p.until("the stop waits to be started again", func() bool {
+				return systemctl("show", "--value", "--property=SubState", unit(id, "stop.service")) == "auto-restart"
+			})
+			p.reconcile(id + " stop done")
+		}
+		if rec := record(t, st); !rec.Done || len(rec.Steps) != 6 || p.alive(id) {
+			t.Errorf("%+v, alive: %v", rec, p.alive(id))
+		}
+		nothing(t, id)
+		move(".x", "")
+		p.reconcile()
+	}
 }
 
 func testMany(t *testing.T) {

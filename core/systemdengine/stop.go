@@ -18,13 +18,14 @@ import (
 )
 
 const (
+	takeOver = 2               // times that it was seen failing before this process does the work itself, if it may
 	giveUp   = 12              // times that the stop was asked for and seen failed: three tries of it
 	askAgain = time.Second     // a byte that comes while the stop ends is thrown away
 	letEnd   = 5 * time.Second // for the manager to forget units whose files are gone
 )
 
 // Stop asks the stop's service to carry out the stop and waits until it has and the units are gone. Where nobody listens
-// to its socket, it does the work itself, if this process may.
+// to its socket, or the service fails (its program may be gone), it does the work itself, if this process may.
 func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 	s, _, why := e.unitsOf(id)
 	if _, err := e.mayStop(s, why); err != nil {
@@ -38,6 +39,7 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 	}
 	b.patience = patience
 	var asked time.Time
+	var last error
 	bad := 0
 	for ; ; time.Sleep(50 * time.Millisecond) {
 		rec := e.record(id)
@@ -67,8 +69,19 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 			if bad++; !failing {
 				bad = 0
 			}
+			may := e.mayAct(id)
+			if bad == takeOver && may == nil {
+				if last = e.instead(ctx, b, s, func() error { _, err := e.carry(ctx, b, id); return err }); last == nil {
+					asked = time.Time{}
+					continue
+				}
+			}
 			if bad >= giveUp {
-				return rec, usererr.New(usererr.Failed, e.journal(s), "the stop of mission %s fails again and again; it goes on trying", id)
+				hint := e.journal(s)
+				if may != nil {
+					hint += "; sudo AutoAgentProject abort " + id + " does it itself"
+				}
+				return e.record(id), usererr.Wrap(last, usererr.Failed, hint, "the stop of mission %s fails again and again; it goes on trying", id)
 			}
 			continue
 		}
@@ -89,6 +102,19 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 			return rec, err
 		}
 	}
+}
+
+// instead does the work of a stop's service that fails. Meanwhile that is not started again; if the work does not succeed
+// it is.
+func (e *Engine) instead(ctx context.Context, b *bus, s set, work func() error) error {
+	if err := b.must(ctx, s, s.stopService()); err != nil {
+		return err
+	}
+	err := work()
+	if err != nil {
+		_, _ = ask(units.StopSocket(e.runtime(), s.id))
+	}
+	return err
 }
 
 // failing says whether the stop's service failed, and maybe waits to be started again.

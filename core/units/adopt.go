@@ -82,6 +82,16 @@ func first(s string) string {
 	return ""
 }
 
+// Program is what an installed service runs; "" if that cannot be read.
+func Program(service string) string {
+	for line := range strings.Lines(service) {
+		if line, found := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "ExecStart=:"); found {
+			return first(line)
+		}
+	}
+	return ""
+}
+
 // Owner says to which mission and root an installed service belongs: of an agent, or the mission's stop. ok is false for
 // every other text.
 func Owner(service string) (root, id string, ok bool) {

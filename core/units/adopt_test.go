@@ -1,7 +1,9 @@
 package units
 
 import (
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -39,6 +41,9 @@ func TestAdopt(t *testing.T) {
 			service := f.Name[len(f.Name)-8:] == ".service" && f.Name != Reconcile+".service"
 			if ok != service || ok && (root != s.Root || id != "my-site") {
 				t.Errorf("%s: %s belongs to %q below %q, %v", name, f.Name, id, root, ok)
+			}
+			if got := filepath.Dir(Program(string(f.Text))); (got == s.Bin) != strings.HasSuffix(f.Name, ".service") {
+				t.Errorf("%s: %s runs a program in %q, not in %s", name, f.Name, got, s.Bin)
 			}
 		}
 	}
