@@ -75,6 +75,7 @@ func (e *Engine) mayStop(s set, why error) (*mission.Stop, error) {
 // end does the steps of the record. A record that cannot be written delays nothing. m is nil where the mission cannot be
 // read.
 func (e *Engine) end(ctx context.Context, b *bus, s set, m *mission.Mission, stop mission.Stop, rec engine.Record) (engine.Record, error) {
+	var unsaved error
 	note := func(name, text string) {
 		if !rec.Has(name) {
 			rec.Steps = append(rec.Steps, engine.Step{Name: name, At: time.Now().UTC(), Note: text})
@@ -82,7 +83,8 @@ func (e *Engine) end(ctx context.Context, b *bus, s set, m *mission.Mission, sto
 		if m == nil && !e.Root.Mission(s.id).Exists() {
 			return // there is no folder for it
 		}
-		if err := e.save(ctx, s.id, rec); err != nil {
+		err := e.save(ctx, s.id, rec)
+		if unsaved = err; err != nil {
 			e.log().Warn("the record of the stop could not be written", "after", name, "err", err)
 		}
 	}
@@ -129,13 +131,25 @@ func (e *Engine) end(ctx context.Context, b *bus, s set, m *mission.Mission, sto
 	case m == nil:
 		counted = "nothing could be counted: the mission cannot be read"
 	case e.Finish != nil:
-		if err := e.Finish(ctx, *m, stop); err != nil {
-			return rec, fmt.Errorf("everything of it is stopped, but the end could not be written down: %w", err)
+		if e.unwritten(s.id) {
+			counted = "the end could not be written down, see the journal"
+		} else if err := e.Finish(ctx, *m, stop); err != nil {
+			err = fmt.Errorf("everything of it is stopped, but the end could not be written down: %w", err)
+			if n := e.failedTry(s.id); n < maxTries {
+				return rec, err
+			}
+			counted = fmt.Sprintf("the end could not be written down in %d tries: %v", maxTries, err)
+			e.log().Error("the end is left out", "tries", maxTries, "err", err)
 		}
 	}
 	note(engine.Counted, counted)
 	rec.Done = true
 	note(engine.Told, "")
+	if unsaved == nil {
+		e.forgetTries(s.id)
+	} else if n := e.failedTry(s.id); n >= maxTries {
+		e.log().Error("the record of the stop is left as it is", "tries", n, "err", unsaved)
+	}
 	return rec, nil
 }
 

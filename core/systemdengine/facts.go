@@ -171,7 +171,7 @@ func (e *Engine) fact(ctx context.Context, b *bus, t table, id string) fact {
 		f.unknown = err.Error()
 		return f
 	}
-	f.ended = f.stop != nil && e.record(id).Done
+	f.ended = f.stop != nil && (e.record(id).Done || e.unwritten(id))
 	if f.m != nil {
 		f.foreign = f.m.Engine != Name || units.ManagerOf(*f.m) != e.Settings.Manager
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -246,34 +247,9 @@ func TestEdges(t *testing.T) {
 		}
 	})
 
-	t.Run("somebody locks the folder of units", func(t *testing.T) {
-		if manager() != units.System {
-			t.Skip("of the system's manager")
-		}
-		uid, err := ownerID()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command("flock", unitDir(), "sh", "-c", "echo locked; exec sleep 600")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}, Setpgid: true}
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() }()
-		if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
-			t.Fatalf("%q, %v", line, err)
-		}
-		p := fresh(t, time.Hour, nil)
-		p.mission("locked", nil)
-		p.start("locked")
-		if st, err := os.Stat("/run/forge-autoagent.lock"); err != nil || st.Mode().Perm() != 0o600 {
-			t.Errorf("%v, %v", st, err)
-		}
-	})
+	if manager() == units.System {
+		t.Run("somebody locks the folder of units", testLocked)
+	}
 
 	t.Run("a start that fails leaves nothing", func(t *testing.T) {
 		testFailedStart(t)
@@ -381,6 +357,53 @@ func TestEdges(t *testing.T) {
 		}
 		nothing(t, "stuck")
 
+		// what stays in the way does not hold it up for ever
+		if err := os.WriteFile(obstacle, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		tried := func(id string, n int) string {
+			file := filepath.Join(units.Runtime(manager()), "forge-autoagent", id+".tries")
+			if err := os.WriteFile(file, fmt.Appendf(nil, "%d %s\n", n, p.root), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return file
+		}
+		st = p.mission("blocked", nil)
+		p.start("blocked")
+		count := tried("blocked", 18)
+		p.tombstone("blocked")
+		rec, err = p.e.Stop(ctx, "blocked")
+		if err != nil || !rec.Done || len(rec.Steps) != 6 || !strings.Contains(rec.Steps[4].Note, "in 20 tries: ") {
+			t.Errorf("%+v, %v", rec, err)
+		}
+		if _, err := os.Stat(count); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the count is left: %v", err)
+		}
+		nothing(t, "blocked")
+		if err := os.Remove(obstacle); err != nil {
+			t.Fatal(err)
+		}
+		st = p.mission("no-record", nil)
+		p.start("no-record")
+		count = tried("no-record", 18)
+		if err := errors.Join(os.Mkdir(filepath.Join(st.Dir(), "stopping.json"), 0o700), give(filepath.Join(p.dir, "r"))); err != nil {
+			t.Fatal(err)
+		}
+		p.tombstone("no-record")
+		if _, err := p.e.Engine.Stop(ctx, "no-record"); err != nil {
+			t.Error(err)
+		}
+		nothing(t, "no-record")
+		if rec, err := p.e.Engine.Stop(ctx, "no-record"); err != nil {
+			t.Errorf("again: %+v, %v", rec, err)
+		}
+		if rep, err := p.e.Reconcile(ctx); err != nil || len(rep.Items) > 0 {
+			t.Errorf("%+v, %v", rep, err)
+		}
+		if err := errors.Join(os.Remove(count), os.RemoveAll(st.Dir())); err != nil {
+			t.Error(err)
+		}
+
 		st = p.mission("killed", map[string]string{"manager": deaf})
 		p.start("killed")
 		p.until("it ticks", func() bool { return p.ticks("killed", "manager") > 0 })
@@ -467,6 +490,33 @@ func TestEdges(t *testing.T) {
 			t.Error("something of it lives")
 		}
 	})
+}
+
+// testLocked: in the system's manager any user can lock the folder of units, and nobody waits for that.
+func testLocked(t *testing.T) {
+	uid, err := ownerID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("flock", unitDir(), "sh", "-c", "echo locked; exec sleep 600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}, Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() }()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	p := fresh(t, time.Hour, nil)
+	p.mission("locked", nil)
+	p.start("locked")
+	if st, err := os.Stat("/run/forge-autoagent.lock"); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", st, err)
+	}
 }
 
 func testFailedStart(t *testing.T) {

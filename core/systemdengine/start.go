@@ -54,6 +54,7 @@ func (e *Engine) start(ctx context.Context, id string) (err error) {
 			return usererr.New(usererr.Conflict, "AutoAgentProject status "+id+" shows it", "mission %s is being ticked: %s is %s", id, name, u.ActiveState)
 		}
 	}
+	e.forgetTries(id)
 	mine, err := e.publish(rendered)
 	defer func() {
 		if err == nil {

@@ -47,7 +47,7 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 		if err != nil {
 			return rec, fmt.Errorf("stop of %s: %w", id, err)
 		}
-		if gone && (rec.Done || why != nil) {
+		if gone && (rec.Done || why != nil || e.unwritten(id)) {
 			return rec, nil
 		}
 		if ctx.Err() != nil {
@@ -98,7 +98,8 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 			}
 			return rec, err
 		}
-		if rec, err := e.carry(ctx, b, id); err != nil {
+		rec, err = e.carry(ctx, b, id)
+		if err != nil || rec.Done && !e.record(id).Done { // that cannot be written down
 			return rec, err
 		}
 	}

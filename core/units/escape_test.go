@@ -123,7 +123,7 @@ func TestPaths(t *testing.T) {
 		known := []string{
 			"--root", root, "--mission", "my-site", "--agent", "codebuilder-1", "quota",
 			":" + bin + "/autoagent-specialist", ":" + bin + "/autoagent-quota", ":" + bin + "/AutoAgentProject", "stop-mission", "reconcile",
-			bin, "-" + st.Dir(), "-" + st.Logs(), "-" + st.Work(), "-" + s.UnitDir,
+			bin, "-" + st.Dir(), "-" + st.Logs(), "-" + st.Work(), "-" + s.UnitDir, "-/run/forge-autoagent",
 			"PATH=" + s.Path, "HOME=" + home, "LANG=" + or(s.Lang, "C.UTF-8"), "AUTOAGENT_CONFIG=" + home + "/x",
 			WakeSocket("%t", "my-site", "codebuilder-1"), WakeSocket("%t", "my-site", "quota"), st.Agent("codebuilder-1"), st.Agent("quota"), "%t/forge-autoagent/my-site.stop",
 			"autoagent:" + root + "/login",
