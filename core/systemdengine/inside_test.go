@@ -318,6 +318,27 @@ func TestEdges(t *testing.T) {
 		}
 	})
 
+	t.Run("the manager takes its time to answer", func(t *testing.T) {
+		p := fresh(t, time.Hour, nil)
+		p.mission("slow", nil)
+		p.start("slow")
+		p.tombstone("slow")
+		e := *p.e.Engine
+		began := time.Now()
+		e.Connect = func(ctx context.Context) (*dbus.Conn, error) {
+			if time.Since(began) < 4*time.Second { // longer than who only looks waits
+				return nil, errors.New("no answer")
+			}
+			if manager() == units.User {
+				return dbus.NewUserConnectionContext(ctx)
+			}
+			return dbus.NewSystemConnectionContext(ctx)
+		}
+		if rec, err := e.Stop(ctx, "slow"); err != nil || !rec.Done {
+			t.Errorf("%+v, %v", rec, err)
+		}
+	})
+
 	t.Run("the folder is gone", func(t *testing.T) {
 		p := fresh(t, time.Hour, nil)
 		st := p.mission("lost", nil)

@@ -31,8 +31,11 @@ func (e *Engine) Stop(ctx context.Context, id string) (engine.Record, error) {
 	if _, err := e.mayStop(s, why); err != nil {
 		return engine.Record{}, err
 	}
-	_, _ = ask(units.StopSocket(e.runtime(), id)) // whatever this process can see
+	heard, _ := ask(units.StopSocket(e.runtime(), id)) // whatever this process can see
 	b := &bus{e: e, patience: glance}
+	if heard { // there is a manager, and much to do for it
+		b.patience = patience
+	}
 	defer b.close()
 	if _, err := b.loaded(ctx, s); err != nil {
 		return e.record(id), fmt.Errorf("stop of %s: whether it has ended cannot be seen: %w", id, err)
