@@ -165,25 +165,17 @@ func drainWake(getenv func(string) string) {
 
 // askForStop asks the stop unit of a mission to do its work. Quota does so whenever it finds a tombstone, so that a stop
 // that was cut off by a crash goes on.
-func askForStop(m mission.Mission, getenv func(string) string) error {
+func askForStop(m mission.Mission) error {
 	if m.Engine != systemdengine.Name {
 		return nil
 	}
-	return wake.Send(units.StopSocket(runtimeOf(units.Manager(m.Manager), getenv), m.ID))
+	return wake.Send(units.StopSocket(units.Runtime(units.ManagerOf(m)), m.ID))
 }
 
 // askForRemoval asks the stop unit of a mission whose folder is gone to take the units away. Which manager started this
 // tick is written nowhere any more; at most one of the two listens.
-func askForRemoval(id string, getenv func(string) string) error {
+func askForRemoval(id string) error {
 	return errors.Join(
-		wake.Send(units.StopSocket(runtimeOf(units.User, getenv), id)),
-		wake.Send(units.StopSocket(runtimeOf(units.System, getenv), id)))
-}
-
-// runtimeOf is the folder in which a manager keeps the sockets of stops.
-func runtimeOf(manager units.Manager, getenv func(string) string) string {
-	if manager == units.System {
-		return "/run"
-	}
-	return first(getenv("XDG_RUNTIME_DIR"), "/run/user/"+strconv.Itoa(os.Getuid()))
+		wake.Send(units.StopSocket(units.Runtime(units.User), id)),
+		wake.Send(units.StopSocket(units.Runtime(units.System), id)))
 }

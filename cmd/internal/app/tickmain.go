@@ -94,7 +94,7 @@ func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name str
 	m, err := st.Mission()
 	if errors.Is(err, store.ErrNoMission) {
 		err = usererr.New(usererr.DoNotRetry, "", "there is no mission %s: its units go away", st.ID())
-		return errors.Join(err, askForRemoval(st.ID(), env.Getenv))
+		return errors.Join(err, askForRemoval(st.ID()))
 	}
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name str
 	if role == mission.Quota {
 		defer func() {
 			if stop, err := st.Stopped(); err == nil && stop != nil {
-				if err := askForStop(m, env.Getenv); err != nil {
+				if err := askForStop(m); err != nil {
 					log.Warn("the stop could not be asked for", "err", err)
 				}
 			}
