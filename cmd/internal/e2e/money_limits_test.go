@@ -203,6 +203,7 @@ func TestAccountOfSix(t *testing.T) {
 			well.Store("now", true)
 			if c.cause == "login" {
 				w.login()
+				w.do("tick", "six", "codebuilder-1") // as its timer does each minute
 				w.until("the login's pause is lifted", func() bool { return len(w.status("six").Pauses) == 1 })
 				w.idles("six", a) // the person's is not
 			} else if err := w.store("six").Unpause(t.Context(), "limit", time.Now()); err != nil { // its time has come
