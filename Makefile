@@ -22,7 +22,7 @@ demo: tools build ## run a small real mission whose model is played from a scrip
 	@bin/AutoAgentProject demo
 
 test: tools check ## run everything
-	$(GO) test -timeout 14m ./...
+	$(GO) test -timeout 14m -parallel 4 ./...
 	$(GO) test -timeout 5m -tags testonly $(STEPPED)
 
 check: ## formatting, vet, both builds
