@@ -36,7 +36,11 @@ func (p *person) spendAll(id string) time.Time {
 	if err := p.store(id).Ledger().Spend(p.t.Context(), "late", ledger.Spent{Nano: 100 * money.USD, Tokens: 1, Agent: "codebuilder-1"}, at); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := wake.Send(p.store(id).Socket("quota")); err != nil {
+	runtime := "/run"
+	if p.manager == units.User {
+		runtime = fmt.Sprintf("/run/user/%d", p.host.UID(owner))
+	}
+	if err := wake.Send(p.host.Path(units.WakeSocket(runtime, id, "quota"))); err != nil {
 		p.t.Fatal(err)
 	}
 	return at
