@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/scriptmodel"
@@ -91,5 +92,23 @@ func TestWithoutTheGateway(t *testing.T) {
 	t.Logf("served %s of %s", money.FormatUSD(served(w)), money.FormatUSD(money.Nano(v.Budget.Total)))
 	if cost := served(w); v.Phase != "halted: budget" || cost > money.Nano(v.Budget.Total)+6*inFlight {
 		t.Errorf("phase %q, served %s", v.Phase, money.FormatUSD(cost))
+	}
+}
+
+// TestWordsWithoutWork: an agent says each time that it is done and changes nothing. The same step comes back once, three plans are
+// tried, and then the mission ends with a message; it never goes on asking.
+func TestWordsWithoutWork(t *testing.T) {
+	t.Parallel()
+	same := planned(step("big", "test -f big"))
+	same.Not = nil
+	idle := scriptmodel.Rule{Name: "big", When: []string{"# Your step: Step big (big)"}, Steps: []scriptmodel.Step{text("All done, everything works.")}}
+	w := newWorld(t, idle, same)
+	w.must(1, "start", "talk", "Something big")
+	if n := len(w.events("talk", journal.RunStarted)); n > 3+3*2 { // three plans, two runs of the step in each
+		t.Errorf("%d runs\n%s", n, w.history())
+	}
+	end := w.events("talk", journal.MissionStopped)
+	if v := w.status("talk"); v.Phase != "failed" || len(end) != 1 || end[0].Level != journal.End {
+		t.Errorf("phase %q, told %+v", v.Phase, end)
 	}
 }
