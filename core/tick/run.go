@@ -13,11 +13,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"example.com/AutoAgentProject/core/caps"
 	"example.com/AutoAgentProject/core/cgroup"
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/journal"
-	"example.com/AutoAgentProject/core/ledger"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/proc"
@@ -180,83 +178,6 @@ func (t *Tick) doing(step string) string {
 	return "works on " + step
 }
 
-// reserve asks the ledger for money, and the caps of all missions. Moved means granted.
-func (t *Tick) reserve(ctx context.Context, run, step string, alone bool) (limit money.Amount, under caps.Answer, out Outcome, err error) {
-	m := t.Mission
-	due := 1
-	if !alone {
-		due = t.agentsDue()
-	}
-	stepLimit := m.StepLimit
-	if step != "" && stepLimit > 0 {
-		book, err := t.ledger.Read()
-		if err != nil {
-			return limit, under, Idle, err
-		}
-		stepLimit = book.StepLeft(step, m.StepLimit)
-	}
-	n, decision, err := t.ledger.Reserve(ctx, ledger.ReserveRequest{
-		Run: run, Agent: t.Agent.Name, Step: step, Model: m.Model, StepLimit: stepLimit, MinRun: m.MinRun,
-		AgentsDue: due, Now: t.Now(),
-	})
-	limit = money.Amount{Unit: m.Budget.Unit, N: n}
-	if err != nil {
-		return limit, under, Idle, fmt.Errorf("reserve: %w", err)
-	}
-	switch decision {
-	case money.Admit:
-		if !alone {
-			due += t.otherMissions()
-		}
-		limit, under, out, err = t.underCaps(ctx, run, limit, due)
-		if err != nil || out != Moved {
-			err = errors.Join(err, t.release(ctx, run, "the caps of all missions left nothing for it"))
-		}
-		return limit, under, out, err
-	case money.Wait:
-		t.Line(ctx, "waiting", step, "", "waits until others have finished: the rest of the budget is reserved")
-		return limit, under, Later, nil
-	case money.StepSpent:
-		return limit, under, Moved, fmt.Errorf("%w: %s", errStepSpent, money.Amount{Unit: limit.Unit, N: m.StepLimit})
-	}
-	t.Line(ctx, "waiting", step, "", "the budget is used up")
-	book, err := t.ledger.Read()
-	return limit, under, Over, errors.Join(err, t.Stop(mission.Budget, "less than the smallest run is left of "+book.Budget.String()))
-}
-
-// StepLimit is the class of a result without a run: the step has used up its own limit.
-const StepLimit = "step-limit"
-
-var errStepSpent = errors.New("the step has used up its limit")
-
-// agentsDue counts who may want money now: this agent and every specialist with something in its mailboxes. Without a
-// gateway it is one more if it is alone: a run that is lost counts with all it had reserved then, and must not end the
-// mission.
-func (t *Tick) agentsDue() int {
-	n := 1
-	for _, a := range mission.Specialists(t.Mission.Roster) {
-		if a.Name == t.Agent.Name {
-			continue
-		}
-		if p, err := t.Store.Queue().Pending(a.Name); err == nil && p {
-			n++
-		}
-	}
-	if t.Price == nil {
-		return max(n, 2)
-	}
-	return n
-}
-
-// wakeWaiting wakes the specialists with work: money that was reserved is free again.
-func (t *Tick) wakeWaiting() {
-	for _, a := range mission.Specialists(t.Mission.Roster) {
-		if p, err := t.Store.Queue().Pending(a.Name); err == nil && p && a.Name != t.Agent.Name {
-			t.Wake(a.Name)
-		}
-	}
-}
-
 // Defaults of a run where its profession says nothing.
 const (
 	defaultWall     = 30 * time.Minute
@@ -311,121 +232,6 @@ func (t *Tick) job(run string, limit money.Amount, a Ask) (runner.Job, *os.File,
 		j.Silence = defaultSilence
 	}
 	return j, transcript, nil
-}
-
-// Result reads the result of a run; ok is false if it has none (yet), or one that says nothing about the work: it was cut
-// off, ended at a limit, or is the whole mission's affair.
-func (t *Tick) Result(run string) (res runner.Result, ok bool, err error) {
-	if run == "" {
-		return res, false, nil
-	}
-	path := filepath.Join(t.Store.Run(t.Agent.Name, run), "result.json")
-	b, err := files.Read(path, 64<<20)
-	if errors.Is(err, fs.ErrNotExist) {
-		return res, false, nil
-	}
-	if err != nil && !errors.Is(err, files.ErrNotRegular) && !errors.Is(err, files.ErrTooBig) {
-		return res, false, err
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &res)
-	}
-	if err != nil { // its spend is in the ledger or in the transcript; the work is done again
-		aside, aerr := files.SetAside(path, t.Now())
-		t.Log.Warn("the result of a run cannot be read", "run", run, "err", err, "kept", aside)
-		return runner.Result{}, false, aerr
-	}
-	return res, res.Verdict == runner.Done || res.Verdict == runner.Failed && !ofMission(res.Class), nil
-}
-
-func (t *Tick) saveResult(run string, res runner.Result) error {
-	b, err := json.MarshalIndent(res, "", "  ")
-	if err != nil {
-		return err
-	}
-	return files.Replace(filepath.Join(t.Store.Run(t.Agent.Name, run), "result.json"), append(b, '\n'), 0o600)
-}
-
-// settle closes a run's reservation with what it cost: the most of what the gateway, the result and its transcript say;
-// the whole reservation if it was launched without a gateway and nothing shows what it did.
-func (t *Tick) settle(ctx context.Context, run string, res runner.Result) error {
-	s := res.Spend
-	claims := []money.Claim{}
-	if res.Verdict != "" {
-		claims = append(claims, money.Claim{Meter: s.Source, Nano: s.Nano, Tokens: s.Tokens, Requests: s.Requests, ByModel: s.ByModel, Unpriced: s.Unpriced})
-	}
-	if f, err := os.Open(filepath.Join(t.Store.Run(t.Agent.Name, run), "stream.jsonl")); err == nil {
-		s, _, err := t.Runner.Recount(f)
-		f.Close()
-		if err == nil && s.Tokens > 0 {
-			claims = append(claims, money.Claim{Meter: s.Source, Nano: s.Nano, Tokens: s.Tokens, Requests: s.Requests, ByModel: s.ByModel, Unpriced: s.Unpriced})
-		}
-	}
-	claim, ok, err := t.gatewayClaim(run)
-	switch {
-	case ok:
-		claims = append([]money.Claim{claim}, claims...)
-	case err != nil:
-		t.Log.Warn("what the gateway of a run counted cannot be read", "run", run, "err", err)
-	}
-	book, berr := t.ledger.Read()
-	if berr != nil {
-		return berr
-	}
-	c, known := money.Spend(claims...)
-	spent := ledger.Spent{Nano: c.Nano, Tokens: c.Tokens, Requests: c.Requests, ByModel: c.ByModel, Source: c.Meter, Unpriced: c.Unpriced}
-	for _, r := range book.OpenRuns {
-		switch {
-		case r.ID != run:
-			continue
-		case !r.Launched:
-			return t.release(ctx, run, "it was never started")
-		case !known || err != nil && res.Verdict == "": // killed, and nothing shows what it did: all of it counts
-			spent.Source, spent.Note = "reservation", "its tick died and nothing shows what it cost"
-			if book.Budget.Unit == money.Tokens {
-				spent.Tokens = max(spent.Tokens, r.Cap)
-			} else {
-				spent.Nano = max(spent.Nano, money.Nano(r.Cap))
-			}
-		}
-	}
-	if err := t.host().Settle(ctx, run, t.Mission.ID, spent.Nano, t.Now()); err != nil {
-		return err
-	}
-	return t.ledger.Spend(ctx, run, spent, t.Now())
-}
-
-// cleanUp ends what an earlier, dead tick of this agent left: the cells of its open runs are proven gone, the runs
-// counted, its scratch folders swept. The caller holds the agent's lock, so nobody else can be at it.
-func (t *Tick) cleanUp(ctx context.Context) error {
-	book, err := t.ledger.Read()
-	if err != nil {
-		return err
-	}
-	for _, r := range book.OpenRuns {
-		if r.Agent != t.Agent.Name {
-			continue
-		}
-		res, _, err := t.Result(r.ID)
-		if err != nil {
-			t.Log.Warn("the result of a run whose tick had died cannot be read", "run", r.ID, "err", err)
-		}
-		if err := t.endCell(r.ID); err != nil {
-			return err
-		}
-		if err := t.settle(ctx, r.ID, res); err != nil {
-			return err
-		}
-		t.Event(journal.Event{Kind: journal.Repaired, Step: r.Step, Run: r.ID, Text: "counted a run whose tick had died"})
-	}
-	entries, err := os.ReadDir(t.Store.Cells(t.Agent.Name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, e := range entries {
-		Sweep(filepath.Join(t.Store.Cells(t.Agent.Name), e.Name()))
-	}
-	return nil
 }
 
 // Sweep removes a folder that an agent could write, whatever modes it left behind; links are removed, not followed.
