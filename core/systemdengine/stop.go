@@ -161,6 +161,17 @@ func (e *Engine) mayAct(id string) error {
 	return usererr.New(usererr.Environment, "sudo AutoAgentProject abort "+id+" does it", "the stop of mission %s is not listening, and only root can stop units of the system's manager", id)
 }
 
+// Gone says whether no unit of the mission is installed or known to the manager. Anybody may ask.
+func (e *Engine) Gone(ctx context.Context, id string) (bool, error) {
+	s, _, err := e.unitsOf(id)
+	if err != nil {
+		return false, err
+	}
+	b := &bus{e: e, patience: patience}
+	defer b.close()
+	return e.gone(ctx, b, s)
+}
+
 // gone says whether the mission has no unit left: no file, and none that the manager knows.
 func (e *Engine) gone(ctx context.Context, b *bus, s set) (bool, error) {
 	here, err := e.here(s.names())

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -46,9 +47,33 @@ func (c *cli) hand(ctx context.Context, d *draft) error {
 		return nil
 	}
 	st := d.root.Mission(d.mission.ID)
+	if errors.Is(err, errRootGone) {
+		// Units of it may be up, and only root takes them away: the mission stays until its stop is proven.
+		if serr := c.cutOff(ctx, d.root, st); serr != nil {
+			return usererr.Wrap(errors.Join(err, serr), usererr.Failed, "the hourly reconcile takes them away, and at once: sudo AutoAgentProject abort "+st.ID(), "the start of mission %s was cut off, and units of it may be left", st.ID())
+		}
+	}
 	tick.Sweep(st.Dir())
 	tick.Sweep(st.Work())
 	tick.Sweep(st.Logs())
+	return err
+}
+
+// cutOff stops a mission of the system's manager whose start was cut off, and returns when no unit of it is left.
+func (c *cli) cutOff(ctx context.Context, root store.Root, st *store.Store) error {
+	if _, err := st.Stop(mission.Stop{Cause: mission.FailedEnd, Reason: "its start was cut off", By: "start", At: time.Now()}); err != nil {
+		return err
+	}
+	e, err := c.newSystemd(root, units.System, discard())
+	if err != nil {
+		return err
+	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), abortWait)
+	defer done()
+	if gone, err := e.Gone(ctx, st.ID()); err != nil || gone {
+		return err // it was cut off before anything was put there
+	}
+	_, err = e.Stop(ctx, st.ID())
 	return err
 }
 

@@ -253,6 +253,8 @@ func (c *cli) answerOwner(ctx context.Context, owner *os.File, u *user.User) err
 	return errors.Join(err, json.NewEncoder(owner).Encode(answer))
 }
 
+var errRootGone = errors.New("whoever puts the units in place is gone")
+
 // askRoot is the owner's side: root puts the units of the mission in place.
 func askRoot(id, poller string) error {
 	const handedOver = 3 // the first of ExtraFiles
@@ -265,7 +267,7 @@ func askRoot(id, poller string) error {
 		err = json.NewDecoder(root).Decode(&answer)
 	}
 	if err != nil {
-		return usererr.Wrap(err, usererr.Failed, "start it again", "whoever puts the units in place is gone")
+		return usererr.Wrap(errors.Join(errRootGone, err), usererr.Failed, "start it again", "the mission was not started")
 	}
 	if answer.Error != "" {
 		return usererr.New(answer.Exit, answer.Hint, "%s", answer.Error)
