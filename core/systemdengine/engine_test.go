@@ -82,54 +82,43 @@ func needInside(t *testing.T) {
 	}
 }
 
-func TestHost(t *testing.T) {
-	h := host(t)
-	for _, m := range []units.Manager{units.System, units.User} {
-		t.Run(string(m), func(t *testing.T) {
-			inside(t, h, m, "TestInside")
-			clean(t, h)
-		})
-	}
-}
-
-func TestHostEdges(t *testing.T) {
-	h := host(t)
-	for _, m := range []units.Manager{units.System, units.User} {
-		t.Run(string(m), func(t *testing.T) {
-			inside(t, h, m, "TestEdges")
-			inside(t, h, m, "TestBus")
-			clean(t, h)
-		})
-	}
-}
-
-func TestHostReconcile(t *testing.T) {
-	h := host(t)
+// eachInside runs tests of this package in one host, with both managers at the same time, which know nothing of each other.
+func eachInside(t *testing.T, h *testkit.Host, tests []string, env ...string) {
+	t.Helper()
 	t.Run("in", func(t *testing.T) {
 		for _, m := range []units.Manager{units.System, units.User} {
 			t.Run(string(m), func(t *testing.T) {
 				t.Parallel()
-				inside(t, h, m, "TestReconcile")
+				for _, test := range tests {
+					inside(t, h, m, test, env...)
+				}
 			})
 		}
 	})
-	clean(t, h)
+}
+
+func TestHost(t *testing.T) {
+	for _, tests := range [][]string{{"TestInside"}, {"TestEdges", "TestBus"}, {"TestReconcile"}} {
+		t.Run(tests[0], func(t *testing.T) {
+			t.Parallel()
+			h := host(t)
+			eachInside(t, h, tests)
+			clean(t, h)
+		})
+	}
 }
 
 // TestHostCrash: after a crash of the machine a mission ticks again, and a stop that was cut off is finished, both with
 // nobody's help.
 func TestHostCrash(t *testing.T) {
+	t.Parallel()
 	h := host(t)
-	managers := []units.Manager{units.System, units.User}
 	for i, phase := range []string{"begin", "again", "finish"} {
 		if i > 0 {
 			h.Crash()
 			h.Boot()
 		}
-		for _, m := range managers {
-			inside(t, h, m, "TestCrash", "AUTOAGENT_TEST_PHASE="+phase)
-		}
-		if t.Failed() {
+		if eachInside(t, h, []string{"TestCrash"}, "AUTOAGENT_TEST_PHASE="+phase); t.Failed() {
 			return
 		}
 	}
