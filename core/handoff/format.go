@@ -73,13 +73,17 @@ func units(s string) int {
 	return n
 }
 
-// lines splits text into lines, which end with LF or CR LF. Empty lines at the end are none.
+// lines splits text into lines, which end with LF or CR LF. Empty lines at the end are none; text without any line end is
+// one line.
 func lines(text string) []string {
 	all := strings.Split(text, "\n")
+	if len(all) == 1 {
+		return all
+	}
 	for i := range all[:len(all)-1] {
 		all[i] = strings.TrimSuffix(all[i], "\r")
 	}
-	for len(all) > 1 && all[len(all)-1] == "" {
+	for len(all) > 0 && all[len(all)-1] == "" {
 		all = all[:len(all)-1]
 	}
 	return all

@@ -22,13 +22,13 @@ func (q Queue) takeBatch(agent string, waiting []string, by Holder, now time.Tim
 	}
 	u := &handoff.Unit{Batch: filepath.Join(dir, name)}
 	first := ""
-	for _, from := range waiting {
+	for i, from := range waiting {
 		t, err := text(from)
 		if err != nil {
 			return nil, err
 		}
-		if first == "" {
-			first = t.Priority()
+		if i == 0 {
+			first = t.Priority() // it may be an empty one
 		}
 		if t.Priority() != first {
 			continue

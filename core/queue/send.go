@@ -44,6 +44,9 @@ func (q Queue) Sequence(ctx context.Context, agent string) (int, error) {
 		if err != nil && !q.swarm() {
 			return 0, usererr.Wrap(err, usererr.Unreadable, "put the number of the last envelope there", "%s cannot be read", path)
 		}
+		if err != nil {
+			n = 0 // as SwarmForge's helpers do; Atoi of a number that is too big gives the biggest
+		}
 	}
 	n++
 	return n, files.Replace(path, fmt.Appendf(nil, "%06d\n", n), q.mode())
