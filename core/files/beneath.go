@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,12 +18,43 @@ import (
 // rel is slash-separated and goes down only.
 func ReadBeneath(dir, rel string, max int64) ([]byte, error) {
 	path := filepath.Join(dir, rel)
+	at, err := openBeneath(dir, rel, unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	return readRegular(os.NewFile(uintptr(at), path), path, max)
+}
+
+// ListBeneath returns the names in a folder below one that somebody else writes, sorted, without following a link. One with more
+// than max names is ErrTooBig.
+func ListBeneath(dir, rel string, max int) ([]string, error) {
+	path := filepath.Join(dir, rel)
+	at, err := openBeneath(dir, rel, unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(at), path)
+	defer f.Close()
+	names, err := f.Readdirnames(max + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(names) > max {
+		return nil, fmt.Errorf("list %s: %w: more than %d files", path, ErrTooBig, max)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// openBeneath opens what lies at rel below dir; last are flags for it besides those of reading.
+func openBeneath(dir, rel string, last int) (int, error) {
+	path := filepath.Join(dir, rel)
 	if !fs.ValidPath(rel) {
-		return nil, fmt.Errorf("read %s: %w", path, fs.ErrInvalid)
+		return -1, fmt.Errorf("read %s: %w", path, fs.ErrInvalid)
 	}
 	at, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+		return -1, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
 	parts := strings.Split(rel, "/")
 	for i, part := range parts {
@@ -30,19 +62,19 @@ func ReadBeneath(dir, rel string, max int64) ([]byte, error) {
 		if i < len(parts)-1 {
 			flags |= unix.O_DIRECTORY
 		} else {
-			flags |= unix.O_NONBLOCK
+			flags |= last
 		}
 		next, err := retryOpenat(at, part, flags)
 		unix.Close(at)
 		if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTDIR) {
-			return nil, fmt.Errorf("read %s: %w", path, ErrNotRegular)
+			return -1, fmt.Errorf("read %s: %w", path, ErrNotRegular)
 		}
 		if err != nil {
-			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+			return -1, &fs.PathError{Op: "open", Path: path, Err: err}
 		}
 		at = next
 	}
-	return readRegular(os.NewFile(uintptr(at), path), path, max)
+	return at, nil
 }
 
 func retryOpenat(at int, name string, flags int) (int, error) {

@@ -159,14 +159,27 @@ func firstLine(s string) string {
 	return line
 }
 
-// Refusal is what an agent is told of a document that the gate refused.
-func Refusal(problems []Problem) string {
+// Refused is a file that an agent left and the gate refused.
+type Refused struct {
+	File     string // below its clone
+	Problems []Problem
+}
+
+// Refusal is what an agent is told of what the gate refused, all of it at once.
+func Refusal(refused ...Refused) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "The document %s is refused:\n", DocumentFile)
-	for _, p := range problems {
-		fmt.Fprintf(&b, "- %s\n", p)
+	for _, r := range refused {
+		what := "draft"
+		if r.File == DocumentFile {
+			what = "document"
+		}
+		fmt.Fprintf(&b, "The %s %s is refused:\n", what, cleanName(r.File))
+		for _, p := range r.Problems {
+			fmt.Fprintf(&b, "- %s\n", p)
+		}
+		b.WriteString("\n")
 	}
-	b.WriteString("\nCorrect the file, nothing else, then give your last answer again.")
+	b.WriteString("Correct what is named here, nothing else, then give your last answer again.")
 	return b.String()
 }
 

@@ -40,6 +40,13 @@ type Draft struct {
 	Problems []Problem // in the order of the lines, at most one for each
 }
 
+// DraftsFolder is where an agent leaves drafts of what it wants to say to others, below its clone. What begins with a dot in it
+// is none.
+const DraftsFolder = ".autoagent/outbox"
+
+// MaxDrafts is how many drafts an agent may leave in one go.
+const MaxDrafts = 8
+
 // MaxDraft is the largest draft that is read, in bytes.
 const MaxDraft = 64 << 10
 

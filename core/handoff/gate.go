@@ -27,6 +27,16 @@ type Held struct {
 	Hops      int    // handoffs that led to it
 }
 
+// HeldOf is what a sender has in process; nil: nothing.
+func HeldOf(u *Unit) (held []Held) {
+	if u != nil {
+		for _, i := range u.Items {
+			held = append(held, Held{Task: i.Text.Or("task", ""), MergeOnly: i.Text.MergeOnly(), Hops: i.Text.Hops()})
+		}
+	}
+	return held
+}
+
 // Facts is all that the gate knows besides the draft.
 type Facts struct {
 	Sender string

@@ -21,6 +21,8 @@ const (
 type Policy struct {
 	Tree    bool     // the tree is clean, the commit is on the sender's own branch, has its byline and no runtime state
 	Notes   []string // who may write notes; "*": everybody
+	To      []string // who may get a handoff of the sender; nil: everybody
+	Planned bool     // work is handed on along a plan, so that a draft can be a note only
 	Forward Forward  // checked when a task is done
 	MaxHops int      // longest chain of handoffs; 0: nobody counts
 }
@@ -33,12 +35,21 @@ func MissionPolicy() Policy {
 	return Policy{Tree: true, Notes: []string{"manager"}, Forward: ForwardAlways, MaxHops: plan.MaxHops}
 }
 
+// MayWriteNotes says whether the sender may write notes.
+func (f Facts) MayWriteNotes() bool {
+	return slices.Contains(f.Policy.Notes, "*") || slices.Contains(f.Policy.Notes, f.Sender)
+}
+
 // policy checks the rules beyond the format, of what is well-formed.
 func (g *gate) policy() {
 	p := g.f.Policy
-	if g.typ == Note && !slices.Contains(p.Notes, "*") && !slices.Contains(p.Notes, g.f.Sender) {
+	if g.typ == Note && !g.f.MayWriteNotes() {
 		g.add("type", Note, g.f.Sender+" may not write notes", "hand on your work with a git_handoff; if something is unclear, do not ask around: stop and say BLOCKED: and your question")
 	}
+	if g.typ == GitHandoff && p.Planned {
+		g.add("type", GitHandoff, "finished work is handed on along the plan, by the program", "take the draft out; what the next one needs to know belongs into "+DocumentFile)
+	}
+	g.reach()
 	if n := g.hops(); n > p.MaxHops {
 		g.add("hops", fmt.Sprint(n), fmt.Sprintf("hop limit: %d handoffs led to this one, at most %d may", n, p.MaxHops), "stop and say BLOCKED: and why the work goes round")
 	}
@@ -50,6 +61,23 @@ func (g *gate) policy() {
 		g.add("tree", "", "the git layout is not the expected one: "+t.Layout, "stop and report it; do not repair it")
 	} else if p.Tree {
 		g.tree(t)
+	}
+}
+
+// reach refuses recipients that the sender's profession does not hand to.
+func (g *gate) reach() {
+	to := g.f.Policy.To
+	if to == nil {
+		return
+	}
+	remedy := "its profession hands to nobody; take the draft out, and if that leaves a question open stop and say BLOCKED: and the question"
+	if len(to) > 0 {
+		remedy = "write one of " + strings.Join(to, ", ")
+	}
+	for r := range strings.SplitSeq(g.d.Get("to"), ",") {
+		if slices.Contains(g.f.Roles, r) && !slices.Contains(to, r) {
+			g.add("to", r, "the profession of "+g.f.Sender+" does not hand to it", remedy)
+		}
 	}
 }
 

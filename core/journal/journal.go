@@ -35,6 +35,7 @@ const (
 	StepReturned    = "step_returned"
 	DocumentRefused = "document_refused" // an agent was told what is wrong with its document, or that it is missing
 	DocumentMade    = "document_made"    // code made one of the agent's last answer
+	DraftRefused    = "draft_refused"    // an agent was told what is wrong with a draft of a note, or it was not sent
 	MailOld         = "mail_old"         // something lies unread in an inbox and nobody takes it
 	StepDone        = "step_done"
 	StepFailed      = "step_failed"

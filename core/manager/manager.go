@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"example.com/AutoAgentProject/core/git"
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/plan"
@@ -77,7 +78,7 @@ func (m Manager) phase(ctx context.Context, phase string) {
 	}
 }
 
-// readMail files what came to the manager; notes become events, work is not for it.
+// readMail files what came to the manager; notes become events and are told to the next plan, work is not for it.
 func (m Manager) readMail(ctx context.Context) error {
 	q := m.Store.Queue()
 	for {
@@ -90,6 +91,11 @@ func (m Manager) readMail(ctx context.Context) error {
 		}
 		if held == nil || err != nil {
 			return nil
+		}
+		if held.Envelope.Get("type") == handoff.Note {
+			if err := m.FileNote(held.Envelope); err != nil {
+				return err
+			}
 		}
 		m.Event(journal.Event{Kind: journal.MailReceived, Text: fmt.Sprintf("the manager got a %s from %s: %s",
 			held.Envelope.Get("type"), held.Envelope.Get("from"), held.Envelope.Get("message")+held.Envelope.Get("task"))})

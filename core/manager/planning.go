@@ -109,7 +109,7 @@ func (m Manager) ask(ctx context.Context, h *tick.Hold, p *plan.Plan, head, reas
 	if err := m.look(ctx, head); err != nil {
 		return runner.Result{}, tick.Idle, fmt.Errorf("prepare the manager's clone: %w", err)
 	}
-	words, err := m.words()
+	words, err := m.words(h.Key)
 	if err != nil {
 		return runner.Result{}, tick.Idle, err
 	}

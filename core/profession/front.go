@@ -59,6 +59,8 @@ func (r *reader) entry(e *ast.MappingValueNode) error {
 		return v.list(&r.p.Reads, checkGlob)
 	case "handoff_to":
 		return v.words(&r.p.HandoffTo, checkName)
+	case "notes":
+		return v.yes(&r.p.Notes)
 	case "gates":
 		return v.words(&r.p.Gates, checkGate)
 	case "verify":
@@ -108,7 +110,7 @@ func (r *reader) unknown(key string, at int) error {
 		return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s))
 	}
 	for _, known := range []string{"name", "display", "description", "model", "tools", "required_tools", "disallowedTools",
-		"owns", "reads", "handoff_to", "gates", "verify", "max_turns", "wall", "silence"} {
+		"owns", "reads", "handoff_to", "notes", "gates", "verify", "max_turns", "wall", "silence"} {
 		if plain(known) == plain(key) || plain(known) == plain(key)+"s" || plain(known)+"s" == plain(key) {
 			return fault(r.file, at, "", "there is no key %q, it is written %s", key, known)
 		}

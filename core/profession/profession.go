@@ -25,6 +25,7 @@ type Profession struct {
 	Owns        []string      // globs of the files it may change; nil: every file, if it writes
 	Reads       []string      // globs of the files it is pointed to; nil: every file
 	HandoffTo   []string      // professions it may hand to; nil: any
+	Notes       bool          // it may write notes to other agents
 	Gates       []string      // where a person approves its work: goal, design, plan, code, review
 	Verify      []string      // shell commands that must pass after each of its steps, besides the step's own
 	Ignored     []string      // what stood in the file and means something to Claude Code, but has no effect here; sorted

@@ -97,6 +97,15 @@ func (v value) count(to *int) error {
 	return nil
 }
 
+func (v value) yes(to *bool) error {
+	n, ok := v.node.(*ast.BoolNode)
+	if !ok {
+		return v.wrong("true or false")
+	}
+	*to = n.Value
+	return nil
+}
+
 func (v value) duration(to *time.Duration) error {
 	var s string
 	if err := v.text(&s); err != nil {

@@ -22,33 +22,9 @@ func (s Specialist) layOutDocument() error {
 	return files.PlaceBeneath(s.Store.Clone(s.Agent.Name), handoff.DocumentFile, []byte(handoff.Skeleton()), 0o600)
 }
 
-// readDocument reads what the agent left and judges it. written is false if it left nothing; an error is none of the agent's.
-func (s Specialist) readDocument() (d handoff.Document, written bool, problems []handoff.Problem, err error) {
-	data, err := files.ReadBeneath(s.Store.Clone(s.Agent.Name), handoff.DocumentFile, handoff.MaxDocument)
-	bad := func(text, remedy string) []handoff.Problem {
-		return []handoff.Problem{{Header: "document", Text: text, Remedy: remedy}}
-	}
-	switch {
-	case errors.Is(err, files.ErrNotRegular):
-		return d, true, bad("it is a link, or no plain file, and was not read", "remove what stands there and write a plain file"), nil
-	case errors.Is(err, files.ErrTooBig):
-		return d, true, bad(fmt.Sprintf("the file has more than %d bytes", handoff.MaxDocument), "name files instead of copying them, and sum up what commands printed"), nil
-	case errors.Is(err, fs.ErrPermission):
-		return d, true, bad("it cannot be read", "give it ordinary permissions"), nil
-	case errors.Is(err, fs.ErrNotExist):
-		return d, false, nil, nil
-	case err != nil:
-		return d, false, nil, err
-	case handoff.Untouched(data):
-		return d, false, nil, nil
-	}
-	d, problems = handoff.CheckDocument(data)
-	return d, true, problems, nil
-}
-
-// follow looks at the document after each good answer of a run. A bad one goes back with all that is wrong, a missing one is
-// asked for once: an agent that does not write it when told twice will not at the third time, and its answer is usable.
-func (s Specialist) follow(h *tick.Hold, step plan.Step) func(runner.Turn) string {
+// follow looks at what an agent leaves after each good answer of a run. What is bad goes back with all that is wrong, a missing
+// document is asked for once: an agent that does not write it when told twice will not at the third time, and its answer is usable.
+func (s Specialist) follow(h *tick.Hold, step plan.Step, gate handoff.Facts) func(runner.Turn) string {
 	asked, refused := false, 0
 	return func(t runner.Turn) string {
 		if blocked(t.Text) {
@@ -60,24 +36,38 @@ func (s Specialist) follow(h *tick.Hold, step plan.Step) func(runner.Turn) strin
 				return "" // what follows could cost the work
 			}
 		}
-		_, written, problems, err := s.readDocument()
-		switch {
-		case err != nil:
-			s.Log.Warn("a document could not be read", "run", h.Run, "err", err)
-			return ""
-		case !written && asked || written && problems == nil:
-			return ""
-		case !written:
-			asked = true
-			s.Event(journal.Event{Kind: journal.DocumentRefused, Step: step.ID, Run: h.Run, Text: fmt.Sprintf("%s was asked for the document of step %s", s.Agent.Name, step.ID)})
-			return handoff.Request()
-		case refused >= s.Limits.Refusal:
+		clone := s.Store.Clone(s.Agent.Name)
+		_, written, problems, err := ReadDocument(clone)
+		_, bad, derr := ReadDrafts(clone, gate)
+		if err = errors.Join(err, derr); err != nil {
+			s.Log.Warn("what an agent left could not be read", "run", h.Run, "err", err)
 			return ""
 		}
-		refused++
-		s.Event(journal.Event{Kind: journal.DocumentRefused, Step: step.ID, Run: h.Run, Text: fmt.Sprintf("the document of step %s went back to %s: %s", step.ID, s.Agent.Name, firstLines(problems[0].String(), 300))})
-		return handoff.Refusal(problems)
+		if problems != nil {
+			bad = append([]handoff.Refused{{File: handoff.DocumentFile, Problems: problems}}, bad...)
+		}
+		var say []string
+		if !written && !asked {
+			asked = true
+			s.Event(journal.Event{Kind: journal.DocumentRefused, Step: step.ID, Run: h.Run, Text: fmt.Sprintf("%s was asked for the document of step %s", s.Agent.Name, step.ID)})
+			say = append(say, handoff.Request())
+		}
+		if bad != nil && refused < s.Limits.Refusal {
+			refused++
+			for _, r := range bad {
+				s.Event(journal.Event{Kind: refusedKind(r), Step: step.ID, Run: h.Run, Text: fmt.Sprintf("%s of step %s went back to %s: %s", r.File, step.ID, s.Agent.Name, firstLines(r.Problems[0].String(), 300))})
+			}
+			say = append(say, handoff.Refusal(bad...))
+		}
+		return strings.Join(say, "\n\n")
 	}
+}
+
+func refusedKind(r handoff.Refused) string {
+	if r.File == handoff.DocumentFile {
+		return journal.DocumentRefused
+	}
+	return journal.DraftRefused
 }
 
 // answerFile is runs/<run>/answer.md: the first good answer of a run. From it on the work is done; whatever ends the talk about
@@ -126,7 +116,7 @@ func (s Specialist) document(ctx context.Context, h *tick.Hold, step plan.Step, 
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return handoff.Document{}, err
 	}
-	d, written, problems, err := s.readDocument()
+	d, written, problems, err := ReadDocument(s.Store.Clone(s.Agent.Name))
 	if err != nil {
 		return d, err
 	}

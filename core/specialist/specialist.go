@@ -51,6 +51,9 @@ func (s Specialist) Once(ctx context.Context) (tick.Outcome, error) {
 		return tick.Idle, s.Drop()
 	}
 	if held.Envelope.Get("type") == handoff.Note {
+		if err := s.FileNote(held.Envelope); err != nil {
+			return tick.Idle, err
+		}
 		s.Event(journal.Event{Kind: journal.MailReceived, Text: fmt.Sprintf("%s got a note from %s: %s", s.Agent.Name, held.Envelope.Get("from"), held.Envelope.Get("message"))})
 		return tick.Moved, q.Complete(s.Agent.Name, held.Name, s.Now())
 	}
@@ -143,6 +146,9 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		} else if reason, final := judge(res); reason != "" && !answered {
 			return s.back(ctx, held.Name, step, reason, final)
 		}
+		if err := s.sendDrafts(ctx, &h, step); err != nil {
+			return tick.Idle, err
+		}
 		reason, err := s.commit(ctx, &h, step)
 		if err != nil {
 			return tick.Idle, err
@@ -195,8 +201,12 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step) (runn
 	if !ok {
 		return runner.Result{}, tick.Idle, fmt.Errorf("there is no profession %q any more", s.Agent.Profession)
 	}
+	gate, err := s.gate()
+	if err != nil {
+		return runner.Result{}, tick.Idle, err
+	}
 	cut := h.Prepared // an earlier run of this handoff began and did not finish
-	conflicts, err := s.prepare(ctx, h, step)
+	conflicts, err := s.prepare(ctx, h, step, gate)
 	if err != nil {
 		return runner.Result{}, tick.Idle, err
 	}
@@ -204,10 +214,14 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step) (runn
 	if err != nil {
 		return runner.Result{}, tick.Idle, err
 	}
+	told, err := s.NotesFor(step.ID)
+	if err != nil {
+		return runner.Result{}, tick.Idle, err
+	}
 	return s.Run(ctx, h, tick.Ask{
 		Step: step.ID, Profession: prof, Dir: s.Store.Clone(s.Agent.Name),
-		Prompt: prompt(plan, step, promptFacts{Cut: cut, Conflicts: conflicts, Tight: s.Pressure() >= tick.Tight, Documents: s.documents(ctx, plan, step)}),
-		Follow: s.follow(h, step),
+		Prompt: prompt(plan, step, promptFacts{Cut: cut, Conflicts: conflicts, Tight: s.Pressure() >= tick.Tight, Documents: s.documents(ctx, plan, step), Notes: told, NotesTo: mayWrite(gate)}),
+		Follow: s.follow(h, step, gate), Gate: &gate,
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/git"
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/tick"
@@ -21,7 +22,7 @@ const conflictReason = "your work conflicts with what others merged meanwhile, i
 
 // prepare brings the clone to where the work starts. A step that came back keeps its tree and gets what others merged
 // meanwhile; a run that was cut off keeps its tree as it is.
-func (s Specialist) prepare(ctx context.Context, h *tick.Hold, step plan.Step) (conflicts []string, err error) {
+func (s Specialist) prepare(ctx context.Context, h *tick.Hold, step plan.Step, gate handoff.Facts) (conflicts []string, err error) {
 	clone, err := s.Clone()
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func (s Specialist) prepare(ctx context.Context, h *tick.Hold, step plan.Step) (
 		return nil, fmt.Errorf("prepare the clone: %w", err)
 	}
 	if !h.Prepared { // else it may have begun to write it
-		if err := s.layOutDocument(); err != nil {
+		if err := errors.Join(s.layOutDocument(), s.clearDrafts(gate)); err != nil {
 			return nil, fmt.Errorf("prepare the clone: %w", err)
 		}
 	}

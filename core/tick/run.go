@@ -15,6 +15,7 @@ import (
 
 	"example.com/AutoAgentProject/core/cgroup"
 	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
@@ -32,6 +33,7 @@ type Ask struct {
 	Prompt     string
 	Schema     json.RawMessage
 	Follow     func(runner.Turn) string
+	Gate       *handoff.Facts // for the agent to check by what it leaves; nil: it leaves nothing
 
 	model string // another one than the mission's
 }
@@ -198,6 +200,9 @@ func (t *Tick) job(run string, limit money.Amount, a Ask) (runner.Job, *os.File,
 		if err := files.Replace(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return runner.Job{}, nil, err
 		}
+	}
+	if err := t.layOutGate(run, a.Gate); err != nil {
+		return runner.Job{}, nil, err
 	}
 	record, err := json.MarshalIndent(RunRecord{Version: mission.Version, Run: run, Agent: t.Agent.Name, Step: a.Step,
 		Model: or(a.model, t.Mission.Model), Owner: t.Owner, Started: t.Now().UTC(), Cap: limit.String()}, "", "  ")

@@ -57,6 +57,7 @@ type Tick struct {
 	Home        string // of the operator; what is audited there stands in audit.go. Empty: nothing
 
 	ledger *ledger.Ledger
+	gate   string // file with what the gate knows, shown in the cell of the run; empty: none
 	model  string // address at which the run finds its model; empty: the program's own
 }
 

@@ -153,7 +153,7 @@ func (t *Tick) Launch(ctx context.Context, c runner.Command) (runner.Process, er
 	if err != nil {
 		return nil, err
 	}
-	l := cell.Launcher{Limits: t.Limits.Cell, NoNetwork: forward != nil, Forward: forward, OnStart: func(id cell.Identity) error {
+	l := cell.Launcher{Binds: t.gateBinds(), Limits: t.Limits.Cell, NoNetwork: forward != nil, Forward: forward, OnStart: func(id cell.Identity) error {
 		h := Hold{}
 		if err := t.Store.Load(t.holdName(), &h); err != nil {
 			return err

@@ -14,7 +14,6 @@ import (
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/git"
 	"example.com/AutoAgentProject/core/handoff"
-	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/queue"
 	"example.com/AutoAgentProject/core/tick"
 	"example.com/AutoAgentProject/core/units"
@@ -38,11 +37,7 @@ func (c *cli) missionPlace(f *handoffFlags) (*place, error) {
 	if f.batch {
 		p.mode = queue.Batch
 	}
-	for _, a := range m.Roster {
-		if a.Role == mission.Manager || a.Role == mission.Specialist {
-			p.roles = append(p.roles, a.Name)
-		}
-	}
+	p.roles = tick.Mailboxes(m)
 	p.wake = func(agents ...string) {
 		for _, a := range agents {
 			_ = wake.Send(units.Wakes(st, m, a)) // nobody may be listening; the timer ticks it
@@ -59,6 +54,11 @@ func (c *cli) missionPlace(f *handoffFlags) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+	gate, err := t.Gate()
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	p.policy = gate.Policy
 	p.tree, p.clone = missionTree{t}, st.Clone(a.Name)
 	p.lock = func() (func(), error) {
 		unlock, err := files.TryLock(st.AgentLock(a.Name))

@@ -145,11 +145,6 @@ func (p *place) facts(ctx context.Context, d handoff.Draft) (handoff.Facts, erro
 	if err != nil && !os.IsNotExist(err) {
 		return f, err
 	}
-	if held == nil {
-		return f, nil
-	}
-	for _, i := range held.Items {
-		f.Held = append(f.Held, handoff.Held{Task: i.Text.Or("task", ""), MergeOnly: i.Text.MergeOnly(), Hops: i.Text.Hops()})
-	}
+	f.Held = handoff.HeldOf(held)
 	return f, nil
 }

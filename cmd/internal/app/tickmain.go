@@ -45,6 +45,9 @@ var roles = map[mission.Role]func(*tick.Tick) once{
 // TickMain is the main of a role's binary: one tick of one agent. Exit status by the table of usererr.
 func TickMain(role mission.Role, env Env) (status int) {
 	defer catch(env, "autoagent-"+string(role), &status)
+	if len(env.Args) > 0 && env.Args[0] == "check" { // an agent, in its cell
+		return sayError(env.Stderr, tick.CheckProgram, checkInCell(env, env.Args[1:]))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	return sayError(env.Stderr, "autoagent-"+string(role), tickOnce(ctx, role, env))
