@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 
 	"example.com/AutoAgentProject/core/runner"
 )
@@ -21,9 +22,13 @@ var _ runner.Launcher = Launcher{}
 
 // Launch starts c in a cell of its own.
 func (l Launcher) Launch(ctx context.Context, c runner.Command) (runner.Process, error) {
+	binds := slices.Clone(l.Binds)
+	for _, f := range c.Fixed {
+		binds = append(binds, Bind{Host: f.Lies, Inside: f.Seen})
+	}
 	s := Spec{
 		Argv: c.Argv, Env: c.Env, Dir: c.Dir,
-		Writable: c.Writable, ReadOnly: c.ReadOnly, Binds: l.Binds,
+		Writable: c.Writable, ReadOnly: c.ReadOnly, Binds: binds,
 		Home: c.Home, Tmp: c.Tmp,
 		Limits: l.Limits, NoNetwork: l.NoNetwork, Forward: l.Forward, OnStart: l.OnStart,
 		Stdin: c.Stdin, Stdout: writer(c.Stdout), Stderr: writer(c.Stderr),

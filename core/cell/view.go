@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -231,16 +232,33 @@ func checkLinks(binds []Bind) error {
 			return err
 		}
 		for _, b := range binds {
-			if !below(b.Host, w.Host) {
-				continue
+			for _, in := range []struct{ path, folder string }{{b.Host, w.Host}, {b.Inside, w.Inside}} {
+				if !below(in.path, in.folder) {
+					continue
+				}
+				if err := noLinks(root, strings.TrimPrefix(in.path, in.folder+"/")); err != nil {
+					return err
+				}
 			}
-			target, err := filepath.EvalSymlinks(b.Host)
-			if err != nil {
-				return err
-			}
-			if target != filepath.Join(root, strings.TrimPrefix(b.Host, w.Host)) {
-				return usererr.New(usererr.Usage, "remove the link", "%s is reached through a symbolic link in a folder that an agent writes", b.Host)
-			}
+		}
+	}
+	return nil
+}
+
+// noLinks refuses a path below root with a link on it. What is not there yet will be a folder or file of ours.
+func noLinks(root, path string) error {
+	at := root
+	for part := range strings.SplitSeq(path, "/") {
+		at = filepath.Join(at, part)
+		st, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if st.Mode()&fs.ModeSymlink != 0 {
+			return usererr.New(usererr.Usage, "remove the link", "%s is a symbolic link in a folder that an agent writes", at)
 		}
 	}
 	return nil

@@ -26,6 +26,12 @@ const (
 	insideTmp  = "/tmp"
 )
 
+// Files beside the system prompt.
+const (
+	settingsName = "settings.json"
+	serversName  = "servers.json"
+)
+
 const (
 	permissionMode = "dontAsk"
 	defaultOutput  = 16000 // tokens of one response
@@ -45,6 +51,15 @@ func (c *Claude) command(j runner.Job) (runner.Command, error) {
 	if err := os.WriteFile(role, []byte(j.SystemPrompt), 0o600); err != nil {
 		return cmd, fmt.Errorf("prepare run %s: %w", j.Run, err)
 	}
+	for name, text := range map[string]json.RawMessage{settingsName: j.Settings, serversName: j.Servers} {
+		if text == nil {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(in, name), text, 0o600); err != nil {
+			return cmd, fmt.Errorf("prepare run %s: %w", j.Run, err)
+		}
+	}
+	cmd.Fixed = j.Fixed
 	readable, err := readableDirs(j.Inputs)
 	if err != nil {
 		return cmd, fmt.Errorf("prepare run %s: %w", j.Run, err)
@@ -95,8 +110,18 @@ func arguments(j runner.Job, role string, readable []string) ([]string, error) {
 		}
 		a = append(a, "--json-schema", b.String())
 	}
+	if j.Settings != nil {
+		a = append(a, "--settings", filepath.Join(filepath.Dir(role), settingsName))
+	}
+	if j.Servers != nil {
+		a = append(a, "--mcp-config", filepath.Join(filepath.Dir(role), serversName))
+	}
 	a = append(a, "--tools", strings.Join(j.Tools, ","))
-	if rules := allowed(j.Tools, j.Dir); len(rules) > 0 {
+	rules := allowed(j.Tools, j.Dir)
+	for _, name := range serverNames(j.Servers) {
+		rules = append(rules, "mcp__"+name)
+	}
+	if len(rules) > 0 {
 		a = append(append(a, "--allowedTools"), rules...)
 	}
 	if len(readable) > 0 {

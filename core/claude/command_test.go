@@ -176,7 +176,17 @@ func TestMismatch(t *testing.T) {
 		{"other session", func(e *event, _ *runner.Job) { e.SessionID = "x" }, "session"},
 		{"other mode", func(e *event, _ *runner.Job) { e.PermissionMode = "bypassPermissions" }, "bypassPermissions"},
 		{"another one pays", func(e *event, j *runner.Job) { j.Credential.Kind = planToken }, "source of the key"},
-		{"servers", func(e *event, _ *runner.Job) { e.Servers = []json.RawMessage{json.RawMessage("{}")} }, "MCP"},
+		{"servers", func(e *event, _ *runner.Job) { e.Servers = append(e.Servers, server{}) }, "MCP"},
+		{"servers that were asked for", func(e *event, j *runner.Job) {
+			j.Servers, e.Servers = json.RawMessage(`{"mcpServers":{"good":{"command":"x"}}}`), []server{{"good"}}
+			e.Tools = append(e.Tools, "mcp__good__hello", "ListMcpResourcesTool")
+		}, ""},
+		{"another server", func(e *event, j *runner.Job) {
+			j.Servers, e.Servers = json.RawMessage(`{"mcpServers":{"good":{"command":"x"}}}`), []server{{"good"}, {"bad"}}
+		}, `"bad"`},
+		{"a tool of another server", func(e *event, j *runner.Job) {
+			j.Servers, e.Tools = json.RawMessage(`{"mcpServers":{"good":{"command":"x"}}}`), append(e.Tools, "mcp__bad__hello")
+		}, "mcp__bad__hello"},
 		{"fast", func(e *event, _ *runner.Job) { e.FastMode = "on" }, "fast"},
 	} {
 		e, j := right()

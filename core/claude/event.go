@@ -40,13 +40,17 @@ type event struct {
 
 // hello is what system/init says about the run that begins.
 type hello struct {
-	Cwd            string            `json:"cwd"`
-	Tools          []string          `json:"tools"`
-	Servers        []json.RawMessage `json:"mcp_servers"`
-	Model          string            `json:"model"`
-	PermissionMode string            `json:"permissionMode"`
-	KeySource      string            `json:"apiKeySource"`
-	FastMode       string            `json:"fast_mode_state"`
+	Cwd            string   `json:"cwd"`
+	Tools          []string `json:"tools"`
+	Servers        []server `json:"mcp_servers"`
+	Model          string   `json:"model"`
+	PermissionMode string   `json:"permissionMode"`
+	KeySource      string   `json:"apiKeySource"`
+	FastMode       string   `json:"fast_mode_state"`
+}
+
+type server struct {
+	Name string `json:"name"`
 }
 
 // answer is what a result says. IsError is kept as it came: only a plain false is a good sign.

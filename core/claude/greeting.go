@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"example.com/AutoAgentProject/core/runner"
 )
@@ -32,8 +33,11 @@ func mismatch(e *event, j runner.Job) string {
 	if e.FastMode != "" && e.FastMode != "off" {
 		return "fast mode is on"
 	}
-	if len(e.Servers) > 0 {
-		return "there are MCP servers"
+	servers := serverNames(j.Servers)
+	for _, s := range e.Servers {
+		if !slices.Contains(servers, s.Name) {
+			return fmt.Sprintf("the MCP server %q was not asked for", oneLine(s.Name))
+		}
 	}
 	for _, t := range e.Tools {
 		if !offered(t, j) {
@@ -53,6 +57,11 @@ func offered(tool string, j runner.Job) bool {
 		return slices.Contains(j.Tools, "Agent")
 	case tool == "Agent":
 		return slices.Contains(j.Tools, "Task")
+	}
+	for _, name := range serverNames(j.Servers) {
+		if strings.HasPrefix(tool, "mcp__"+name+"__") || tool == "ListMcpResourcesTool" || tool == "ReadMcpResourceTool" {
+			return true
+		}
 	}
 	return tool == "StructuredOutput" && j.Schema != nil
 }

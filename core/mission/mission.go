@@ -43,9 +43,10 @@ type Mission struct {
 	MinRun         int64        `json:"min_run"`    // least that a run is started with, in the budget's unit
 
 	Bounds   Bounds   `json:"bounds,omitzero"`
-	Read     []string `json:"read,omitempty"`      // files and folders that agents may read besides their clones
-	Network  string   `json:"network,omitempty"`   // of the cells: empty, open, or NetworkNone
-	KeepDocs bool     `json:"keep_docs,omitempty"` // the documents of the steps are part of the product, below docs/handoffs/
+	Read     []string `json:"read,omitempty"`            // files and folders that agents may read besides their clones
+	Network  string   `json:"network,omitempty"`         // of the cells: empty, open, or NetworkNone
+	FromRepo []string `json:"allow_from_repo,omitempty"` // what of From is loaded into the agent program, see FromRepoWords
+	KeepDocs bool     `json:"keep_docs,omitempty"`       // the documents of the steps are part of the product, below docs/handoffs/
 
 	VerifyLimit Duration `json:"verify_limit,omitempty"` // wall clock of a verify command; 0: the default
 

@@ -35,6 +35,9 @@ type Job struct {
 	Dir          string            // working folder: the agent's clone
 	Scratch      string            // the run's own folder, exists: the runner makes home, tmp and in below it
 	Inputs       []string          // folders or files the agent may read besides Dir
+	Fixed        []Fixed           // read-only in the cell, over what lies in Dir
+	Settings     json.RawMessage   // further settings of the program, in its own form; nil: none
+	Servers      json.RawMessage   // MCP servers that it starts, in its own form; nil: none
 	SystemPrompt string            // soul and profession
 	Prompt       string            // the first user message, any text
 	Model        string            // exact model id
@@ -52,6 +55,22 @@ type Job struct {
 	Launched     func() error      // called right before the program is started; an error stops the run unstarted; may be nil
 	Event        func(Event)       // called for what a person may watch; may be nil
 	Follow       func(Turn) string // called at each good result; a non-empty answer continues the same conversation; may be nil
+}
+
+// Fixed is a file or folder that a run sees, and cannot write, at another place than where it lies.
+type Fixed struct{ Lies, Seen string }
+
+// Taken is what was taken of a repository for the agent program: by the operator's word, and as it is in one commit. What
+// agents do to the same files later changes nothing of it.
+type Taken struct {
+	Version      int             `json:"version"`
+	Commit       string          `json:"commit"`
+	Instructions string          `json:"instructions,omitempty"` // for the system prompt
+	Settings     json.RawMessage `json:"settings,omitempty"`     // for Job.Settings
+	Servers      json.RawMessage `json:"servers,omitempty"`      // for Job.Servers
+	Fixed        []string        `json:"fixed,omitempty"`        // folders and files that runs see as they are in the commit
+	Found        []string        `json:"found,omitempty"`        // in words
+	Left         []string        `json:"left,omitempty"`         // asked for and not taken, in words
 }
 
 // Turn is one finished answer inside a run.
@@ -120,6 +139,7 @@ type Command struct {
 	Dir      string
 	Writable []string  // folders bound read-write at the same path
 	ReadOnly []string  // files or folders bound read-only at the same path
+	Fixed    []Fixed   // and at another one
 	Home     string    // folder that becomes the home inside
 	Tmp      string    // folder that becomes /tmp inside
 	Stdin    io.Reader // nil: empty. An *os.File is handed over as it is

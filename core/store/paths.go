@@ -71,6 +71,12 @@ func (s *Store) file(name string) string { return filepath.Join(s.Dir(), name) }
 // Goal is the file with the goal, byte for byte.
 func (s *Store) Goal() string { return s.file("goal.md") }
 
+// FromRepo is the folder with what start took of a repository for the agent program; FromRepoDocument says what it took.
+func (s *Store) FromRepo() string { return s.file("from-repo") }
+
+// FromRepoDocument is the name of that document.
+const FromRepoDocument = "from-repo.json"
+
 // Repo is the mission's bare repository; Result is the link to a checkout of it.
 func (s *Store) Repo() string   { return filepath.Join(s.Work(), "repo.git") }
 func (s *Store) Result() string { return filepath.Join(s.Work(), "result") }

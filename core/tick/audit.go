@@ -13,6 +13,7 @@ import (
 	"example.com/AutoAgentProject/core/audit"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/store"
 )
 
 // What is looked at before and after each run is what no tick, no other mission and no command of ours changes while a
@@ -42,6 +43,7 @@ func (t *Tick) around(run string) []audit.Part {
 	set := []audit.Part{
 		// What was fixed at the start, and the instructions of this run.
 		{Path: filepath.Join(st.Dir(), "mission.json")}, {Path: st.Goal()},
+		{Path: filepath.Join(st.Dir(), store.FromRepoDocument)}, {Path: st.FromRepo(), Depth: 4},
 		{Path: filepath.Join(record, "prompt.md")}, {Path: filepath.Join(record, "system.md")}, {Path: filepath.Join(record, "run.json")},
 		// What would make git outside of a cell run or read something else.
 		{Path: filepath.Join(repo, "config")}, {Path: filepath.Join(repo, "hooks"), Depth: 1}, {Path: filepath.Join(repo, "info"), Depth: 1},

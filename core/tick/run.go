@@ -196,6 +196,13 @@ func (t *Tick) job(run string, limit money.Amount, a Ask) (runner.Job, *os.File,
 		}
 	}
 	system := a.Profession.SystemPrompt()
+	taken, err := t.taken()
+	if err != nil {
+		return runner.Job{}, nil, err
+	}
+	if taken.Instructions != "" {
+		system += "\n# What the repository says\n\nThe person who started the mission wants you to know what these files said at its start. They may have changed since.\n" + taken.Instructions
+	}
 	for name, text := range map[string]string{"prompt.md": a.Prompt, "system.md": system} {
 		if err := files.Replace(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return runner.Job{}, nil, err
@@ -220,6 +227,7 @@ func (t *Tick) job(run string, limit money.Amount, a Ask) (runner.Job, *os.File,
 		Run: run, Dir: a.Dir, Scratch: scratch, Inputs: append(slices.Clone(a.Inputs), t.Mission.Read...), SystemPrompt: system, Prompt: a.Prompt,
 		Model: or(a.model, t.Mission.Model), Tools: a.Profession.Tools, Schema: a.Schema, MaxTurns: a.Profession.MaxTurns,
 		Wall: a.Profession.Wall, Silence: a.Profession.Silence,
+		Settings: taken.Settings, Servers: taken.Servers, Fixed: t.fixed(taken, a.Dir),
 		Transcript: transcript, Follow: a.Follow,
 	}
 	if limit.Unit == money.Tokens {

@@ -36,7 +36,8 @@ type Mission struct {
 	Budget    Budget          `json:"budget"`
 	Time      Time            `json:"time"`
 	Payer     string          `json:"payer"`
-	Network   string          `json:"network"` // of the cells: "open" or "none"
+	Network   string          `json:"network"`         // of the cells: "open" or "none"
+	FromRepo  []string        `json:"allow_from_repo"` // what of the repository is loaded into the agent program
 	Pauses    []mission.Pause `json:"pauses"`
 	Steps     []Step          `json:"steps"`
 	Agents    []Agent         `json:"agents"`
@@ -99,7 +100,7 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	if err != nil {
 		return Mission{}, err
 	}
-	v := Mission{ID: m.ID, CreatedAt: m.CreatedAt, Engine: m.Engine, Payer: m.Payer, Network: cmp.Or(m.Network, "open"), Repo: st.Repo(),
+	v := Mission{ID: m.ID, CreatedAt: m.CreatedAt, Engine: m.Engine, Payer: m.Payer, Network: cmp.Or(m.Network, "open"), Repo: st.Repo(), FromRepo: append([]string{}, m.FromRepo...),
 		Pauses: []mission.Pause{}, Steps: []Step{}, Agents: []Agent{}, Warnings: []string{}}
 	bad := func(what string, err error) {
 		v.Unreadable = true

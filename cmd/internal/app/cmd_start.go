@@ -25,6 +25,7 @@ type startOptions struct {
 	specialists string
 	from        string
 	fromHead    bool
+	fromRepo    []string
 	verify      string
 	read        []string
 	network     string
@@ -84,6 +85,7 @@ func (c *cli) startCommand() *cobra.Command {
 	f.StringVar(&o.specialists, "specialists", "codebuilder:1", "`list` of who works: profession:count,…")
 	f.StringVar(&o.from, "from", "", "git repository or `folder` to start from")
 	f.BoolVar(&o.fromHead, "from-head", false, "take HEAD of --from although it does not hold everything that lies there")
+	f.StringArrayVar(&o.fromRepo, "allow-from-repo", nil, "`list` of what --from may say to the agent program, as it is now: claude-md,settings,hooks,mcp (default none)")
 	f.StringVar(&o.verify, "verify", "", "`command` that must pass at the end in a fresh checkout of the result")
 	f.StringArrayVar(&o.read, "read", nil, "file or `folder` that agents may read besides their own clone; can be given several times")
 	f.StringVar(&o.network, "network", "", "`kind` of network that agents get: open, or none but the way to their model (default open)")

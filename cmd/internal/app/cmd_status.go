@@ -120,6 +120,9 @@ func (c *cli) printStatus(v view.Mission) {
 	row("age", "started %s", ago(v.CreatedAt, now))
 	row("pays", "%s", v.Payer)
 	row("network", "%s", networkText(v.Network))
+	if len(v.FromRepo) > 0 {
+		row("loads", "%s", fromRepoText(v.FromRepo))
+	}
 	if v.Live.Ticking {
 		row("ticked", "by %s", v.Live.By)
 	}

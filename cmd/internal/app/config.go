@@ -53,6 +53,8 @@ type config struct {
 	CPUWeight int      `yaml:"cpu_weight"` // of a mission against 100 of others
 	Read      []string `yaml:"read"`       // files and folders that agents of all missions may read
 	Network   string   `yaml:"network"`    // default of --network
+
+	FromRepo []string `yaml:"allow_from_repo"` // default of --allow-from-repo
 }
 
 const (
@@ -127,6 +129,8 @@ func (c config) wrong() string {
 		return fmt.Sprintf("daily_cap %q is no amount of money, write for example 10usd", c.DailyCap)
 	case c.MonthlyCap != "" && badAmount(c.MonthlyCap):
 		return fmt.Sprintf("monthly_cap %q is no amount of money, write for example 200usd", c.MonthlyCap)
+	case c.fromRepoWrong() != "":
+		return c.fromRepoWrong()
 	case c.boundsWrong() != "":
 		return c.boundsWrong()
 	case c.VerifyMinutes < 0 || c.VerifyMinutes > maxVerifyMinutes:

@@ -61,6 +61,9 @@ func (c *cli) create(ctx context.Context, d *draft) (err error) {
 	if m.Base, err = c.importSource(ctx, next, m.From); err != nil {
 		return err
 	}
+	if d.taken, err = takeFromRepo(ctx, next, *m); err != nil {
+		return err
+	}
 	if err := files.Publish(next.Goal(), d.goal, 0o600); err != nil {
 		return err
 	}

@@ -78,6 +78,15 @@ func (c *cli) describe(d *draft) {
 	default:
 		row("from", "%s, all its files", m.From.Path)
 	}
+	if m.From != nil {
+		row("loads", "%s", fromRepoText(m.FromRepo))
+		for _, f := range d.taken.Found {
+			row("", "%s", f)
+		}
+		for _, l := range d.taken.Left {
+			row("warning", "%s", l)
+		}
+	}
 	if len(m.Read) > 0 {
 		row("read", "agents may read %s", strings.Join(m.Read, ", "))
 	}

@@ -15,6 +15,7 @@ import (
 	"example.com/AutoAgentProject/core/login"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/runner"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/supervisor"
 	"example.com/AutoAgentProject/core/systemdengine"
@@ -31,6 +32,7 @@ type draft struct {
 	walls          string
 	bounds         string
 	warnings       []string
+	taken          runner.Taken // known once it is made
 }
 
 // draft checks everything that start is told and everything that it needs, and changes nothing but proving that the
@@ -103,6 +105,9 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 		return nil, err
 	}
 	if err := source(ctx, d.root, m, o); err != nil {
+		return nil, err
+	}
+	if err := fixFromRepo(m, o.fromRepo, cfg.FromRepo); err != nil {
 		return nil, err
 	}
 	// From here on it is about this machine.
