@@ -1,8 +1,10 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,72 +13,150 @@ import (
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/runner"
-	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/tick"
 )
 
-// waitCause is the pause while a person is asked.
-const waitCause = "approval"
-
 // mayLeave asks a person whether a plan may leave the goal. Moved with nothing in bad means yes; bad holds why not.
-// While nobody has answered the mission waits: no model is asked, and its time stands still.
-func (m Manager) mayLeave(ctx context.Context, prop plan.Proposal, leaves []string) (bad []string, out tick.Outcome, err error) {
+// While nobody has answered no model is asked.
+func (m Manager) mayLeave(ctx context.Context, p *plan.Plan, prop plan.Proposal, leaves []string) (bad []string, out tick.Outcome, err error) {
 	content, err := json.Marshal(prop)
 	if err != nil {
 		return nil, tick.Idle, err
-	}
-	subject := mission.Hash(content)
-	all, err := m.Store.Approvals()
-	if err != nil {
-		return nil, tick.Idle, err
-	}
-	for _, a := range slices.Backward(all) { // the latest one for exactly this plan
-		if a.Kind != mission.Deviation || a.Subject != subject || a.Decision == nil {
-			continue
-		}
-		if a.Decision.Allows(subject) {
-			return nil, tick.Moved, nil
-		}
-		return []string{fmt.Sprintf("it leaves the first plan, and approval %d is %s", a.N, a.Decision.Said())}, tick.Moved, nil
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "The new plan leaves the goal as the first plan read it:\n- %s\n\nIts steps:\n", strings.Join(leaves, "\n- "))
 	for _, s := range prop.Steps {
 		fmt.Fprintf(&b, "- %s (%s)\n", s.Title, s.Profession)
 	}
-	asked, fresh, err := m.Store.Ask(ctx, mission.Approval{Kind: mission.Deviation, Title: "the plan wants to leave the goal",
-		Text: strings.TrimSpace(b.String()), Subject: subject, By: m.Agent.Name}, m.Now())
-	if err != nil {
+	d, err := m.AskPerson(ctx, tick.Question{Kind: mission.Deviation, Subject: content, Title: "the plan wants to leave the goal",
+		Text: strings.TrimSpace(b.String()), Alone: alone(p)})
+	switch {
+	case err != nil:
 		return nil, tick.Idle, err
+	case d == nil:
+		m.Line(ctx, "waiting", "", "", "waits for a person: the plan wants to leave the goal")
+		return nil, tick.Later, nil
+	case d.Allows(mission.Hash(content)):
+		return nil, tick.Moved, nil
 	}
-	if _, err := m.Store.Pause(ctx, mission.Pause{Cause: waitCause, Reason: fmt.Sprintf("approval %d: %s", asked.N, asked.Title), Until: asked.Expires}, m.Now()); err != nil {
-		return nil, tick.Idle, err
-	}
-	if fresh {
-		m.Event(journal.Event{Kind: journal.ApprovalAsked, Text: fmt.Sprintf("approval %d is asked for: %s", asked.N, asked.Title)})
-	}
-	m.Wake("reporter") // its message is made from the request itself
-	m.Line(ctx, "waiting", "", "", "waits for a person: approval %d", asked.N)
-	return nil, tick.Later, nil
+	return []string{fmt.Sprintf("it leaves the first plan, and approval %d is %s", d.N, d.Said())}, tick.Moved, nil
 }
 
-// endWait lifts the pause when no approval is open any more.
-func (m Manager) endWait(ctx context.Context) error {
-	pauses, err := m.Store.Pauses(m.Now())
-	if err != nil {
-		return err
-	}
-	if err := m.Store.Expire(m.Now()); err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(pauses, func(p mission.Pause) bool { return p.Cause == waitCause }) {
+// alone says whether nobody works.
+func alone(p *plan.Plan) bool { return p.Count(plan.Assigned, plan.Working) == 0 }
+
+// waitAlone lets the mission's time stand still when all that is left waits for a person.
+func (m Manager) waitAlone(ctx context.Context, p *plan.Plan) error {
+	if !alone(p) {
 		return nil
 	}
-	all, err := m.Store.Approvals()
-	if err != nil || slices.ContainsFunc(all, func(a store.Asked) bool { return a.Open(m.Now()) }) {
+	if _, err := m.Paused(ctx); err != nil { // what was answered has ended an earlier wait
 		return err
 	}
-	return m.Store.Unpause(ctx, waitCause, m.Now())
+	all, err := m.Store.Approvals()
+	for _, a := range all {
+		if a.Open(m.Now()) {
+			return errors.Join(err, m.WaitForPerson(ctx, a))
+		}
+	}
+	return err
+}
+
+// takeAnswers gives steps back whose agents asked a person and were answered. Silence is an answer too: that there is none.
+func (m Manager) takeAnswers(ctx context.Context, p *plan.Plan, head string) (*plan.Plan, error) {
+	for _, s := range p.Steps {
+		if s.State != plan.Asking {
+			continue
+		}
+		d, err := m.AskPerson(ctx, tick.StepQuestion(s))
+		if err != nil {
+			return p, err
+		}
+		if d == nil {
+			continue
+		}
+		answer := fmt.Sprintf("You asked a person:\n%s\n\nThe answer: %s", s.Question, inWords(d))
+		err = m.Change(ctx, head, func(now *plan.Plan) error {
+			if x := now.Step(s.ID); x != nil && x.Question == s.Question && x.Questions == s.Questions {
+				name, failed := m.Namer(ctx, cmp.Or(x.Commit, head)) // what it had begun
+				now.Answer(s.ID, answer, name, m.Now())
+				return *failed
+			}
+			return nil
+		}, journal.Event{Kind: journal.StepReturned, Step: s.ID, Text: fmt.Sprintf("step %s goes on: approval %d is %s", s.ID, d.N, d.Said())})
+		if err != nil {
+			return p, err
+		}
+		if p, err = m.Store.Plan(); err != nil {
+			return p, err
+		}
+	}
+	if !alone(p) { // somebody can go on
+		pauses, err := m.Store.Pauses(m.Now())
+		if err != nil || !slices.ContainsFunc(pauses, func(c mission.Pause) bool { return c.Cause == tick.WaitCause }) {
+			return p, err
+		}
+		return p, m.Store.Unpause(ctx, tick.WaitCause, m.Now())
+	}
+	return p, nil
+}
+
+// giveUp ends the mission, where all its tries are used up, or asks a person how it goes on.
+func (m Manager) giveUp(ctx context.Context, p *plan.Plan, head, reason string) (tick.Outcome, error) {
+	if !m.Mission.AskErrors {
+		m.Line(ctx, "idle", "", "", "gave up: %s", reason)
+		return tick.Over, m.Stop(mission.FailedEnd, reason)
+	}
+	failed := p.Count(plan.Failed)
+	maySkip := failed > 0 && failed < len(p.Steps)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nGo on: the manager makes one more plan; with /approve you can tell it what to do differently.\n", firstLines(reason, 1500))
+	if maySkip {
+		b.WriteString("Skip: what failed is left out, and what builds on it goes on without.\n")
+	}
+	b.WriteString("Abort: the mission ends; what is done stays.")
+	content := fmt.Appendf(nil, "%d %d %s", p.Round, p.Granted, reason)
+	d, err := m.AskPerson(ctx, tick.Question{Kind: mission.Fault, Subject: content, Title: "the mission cannot go on by itself", Text: b.String(), MaySkip: maySkip, Alone: alone(p)})
+	switch {
+	case err != nil:
+		return tick.Idle, err
+	case d == nil:
+		m.phase(ctx, "waiting")
+		m.Line(ctx, "waiting", "", "", "waits for a person: %s", firstLines(reason, 200))
+		return tick.Later, nil
+	case d.Allows(mission.Hash(content)), d.Verdict == mission.Skipped && maySkip:
+		return tick.Moved, m.Change(ctx, head, func(now *plan.Plan) error {
+			if now.Granted == p.Granted && now.Round == p.Round { // else an earlier tick took the answer and died
+				if d.Verdict == mission.Skipped {
+					now.Skip()
+				}
+				now.Granted++
+			}
+			return nil
+		}, journal.Event{Kind: journal.Unpaused, Text: fmt.Sprintf("the mission goes on: approval %d is %s", d.N, d.Said())})
+	case d.Verdict == mission.Expired:
+		return tick.Over, m.Stop(mission.FailedEnd, fmt.Sprintf("%s; nobody answered approval %d in time", reason, d.N))
+	}
+	return tick.Over, m.Stop(mission.Aborted, strings.TrimSuffix(fmt.Sprintf("%s; a person ended it: %s", reason, d.Note), ": "))
+}
+
+// inWords is an answer as the agent that asked reads it.
+func inWords(d *mission.Decision) string {
+	word := map[mission.Verdict]string{mission.Approved: "yes", mission.Rejected: "no"}[d.Verdict]
+	switch {
+	case word == "":
+		return "there is none, nobody answered in time. Do what is right without it, or end with BLOCKED:."
+	case d.Note == "":
+		return word
+	}
+	return word + ": " + d.Note
+}
+
+func firstLines(s string, max int) string {
+	if s = strings.TrimSpace(s); len(s) > max {
+		s = strings.ToValidUTF8(s[:max], "") + "…"
+	}
+	return s
 }
 
 // keepToGoal sends a plan that leaves the first one back once: a person is asked only if the model insists.

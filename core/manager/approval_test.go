@@ -43,7 +43,7 @@ func (w *world) waits() {
 	}
 	pauses, err := w.Store.Pauses(w.Now())
 	ok(w.t, err)
-	if len(w.fake.jobs) != jobs || w.plan().Round != round || len(pauses) != 1 || pauses[0].Cause != waitCause {
+	if len(w.fake.jobs) != jobs || w.plan().Round != round || len(pauses) != 1 || pauses[0].Cause != tick.WaitCause {
 		w.t.Errorf("%d runs, round %d, pauses %v", len(w.fake.jobs)-jobs, w.plan().Round, pauses)
 	}
 }
@@ -123,8 +123,8 @@ func TestAnotherPlanThanApproved(t *testing.T) {
 		t.Fatal(found, err)
 	}
 	other := strings.Replace(string(res.Structured), "Make a", "Make b", 1)
-	prop, _ := w.read(runnerResult(other), w.plan())
-	if _, out, err := w.mayLeave(t.Context(), prop, plan.Deviations(prop, w.plan())); out != tick.Later || err != nil {
+	prop, _ := w.read(runnerResult(other), w.plan(), false)
+	if _, out, err := w.mayLeave(t.Context(), w.plan(), prop, plan.Deviations(prop, w.plan())); out != tick.Later || err != nil {
 		t.Error(out, err)
 	}
 	if all, _ := w.Store.Approvals(); len(all) != 2 {

@@ -44,16 +44,23 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 	if err != nil {
 		return tick.Idle, err
 	}
-	if len(p.Ready()) > 0 { // a tick died between finishing a step and handing on
+	if p, err = m.takeAnswers(ctx, p, head); err != nil {
+		return tick.Idle, err
+	}
+	if len(p.Ready()) > 0 && p.Hearing == 0 { // a tick died between finishing a step and handing on
 		if err := m.Change(ctx, head, func(*plan.Plan) error { return nil }); err != nil {
 			return tick.Idle, err
 		}
 		return tick.Moved, nil
 	}
-	action, reason := plan.Decide(p, plan.Facts{HasVerify: strings.TrimSpace(m.Mission.Verify) != "", Head: head})
+	notes, err := m.Store.Notes()
+	if err != nil {
+		return tick.Idle, err
+	}
+	action, reason := plan.Decide(p, plan.Facts{HasVerify: strings.TrimSpace(m.Mission.Verify) != "", Head: head, Notes: len(notes)})
 	switch action {
-	case plan.MakePlan, plan.MakeReplan:
-		return m.plan(ctx, p, head, reason)
+	case plan.MakePlan, plan.MakeReplan, plan.Reconsider:
+		return m.plan(ctx, p, head, reason, len(notes), action == plan.Reconsider)
 	case plan.Verify:
 		return m.verify(ctx, head)
 	case plan.Complete:
@@ -64,8 +71,11 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 		m.Event(journal.Event{Kind: journal.MissionFinished, Text: reason})
 		return tick.Over, m.Stop(mission.Completed, reason)
 	case plan.GiveUp:
-		m.Line(ctx, "idle", "", "", "gave up: %s", reason)
-		return tick.Over, m.Stop(mission.FailedEnd, reason)
+		return m.giveUp(ctx, p, head, reason)
+	}
+	if n := p.Count(plan.Asking); n > 0 {
+		m.Line(ctx, "waiting", "", "", "waits for a person's word on %d steps; %d under way", n, p.Count(plan.Assigned, plan.Working))
+		return tick.Idle, m.waitAlone(ctx, p)
 	}
 	m.phase(ctx, "working")
 	m.Line(ctx, "waiting", "", "", "%d of %d steps done, %d under way", p.Count(plan.Done), len(p.Steps), p.Count(plan.Assigned, plan.Working))

@@ -231,7 +231,7 @@ func TestPlanAfterADeath(t *testing.T) {
 	ok(t, err)
 	head, err := w.Repo().Resolve(t.Context(), git.Main)
 	ok(t, err)
-	if _, out, err := w.ask(t.Context(), &h, w.plan(), head, ""); out != tick.Moved || err != nil { // and dies
+	if _, out, err := w.ask(t.Context(), &h, w.plan(), head, "", false); out != tick.Moved || err != nil { // and dies
 		t.Fatal(out, err)
 	}
 	w.once(tick.Moved)
@@ -239,7 +239,7 @@ func TestPlanAfterADeath(t *testing.T) {
 		t.Error(w.plan().Round, len(w.fake.jobs))
 	}
 	// Accepted is accepted: whoever comes with what was true before changes nothing.
-	if out, err := w.Manager.plan(t.Context(), &plan.Plan{}, head, ""); out != tick.Moved || err != nil || w.plan().Round != 1 || w.said(journal.PlanAccepted) != 1 {
+	if out, err := w.Manager.plan(t.Context(), &plan.Plan{}, head, "", 0, false); out != tick.Moved || err != nil || w.plan().Round != 1 || w.said(journal.PlanAccepted) != 1 {
 		t.Error(out, err, w.plan().Round)
 	}
 	// Ticks that died in their runs are no attempts, until they are too many.

@@ -18,11 +18,9 @@ import (
 	"example.com/AutoAgentProject/core/tick"
 )
 
-// plan asks the model for a plan and puts it in force if the code accepts it.
-func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string) (tick.Outcome, error) {
-	if err := m.endWait(ctx); err != nil {
-		return tick.Idle, err
-	}
+// plan asks the model for a plan and puts it in force if the code accepts it. With listen it is asked whether what the
+// person said changes the plan, while others work.
+func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string, notes int, listen bool) (tick.Outcome, error) {
 	pauses, err := m.Paused(ctx)
 	if err != nil {
 		return tick.Idle, err
@@ -31,8 +29,15 @@ func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string) (t
 		m.Line(ctx, "waiting", "", "", "paused: %s", pauses[0].Reason)
 		return tick.Later, nil
 	}
-	m.phase(ctx, "planning")
-	h, err := m.Hold(fmt.Sprintf("plan-%d", p.Round+1))
+	if !listen {
+		m.phase(ctx, "planning")
+	}
+	if notes > 0 && p.Hearing == 0 { // which ones the prompt holds, and that no step is given out that may be replaced
+		if err := m.Store.ChangePlan(ctx, func(now *plan.Plan) (bool, error) { now.Hear(notes); *p = *now; return true, nil }); err != nil {
+			return tick.Idle, err
+		}
+	}
+	h, err := m.Hold(holdKey(p, listen))
 	if err != nil {
 		return tick.Idle, err
 	}
@@ -43,33 +48,35 @@ func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string) (t
 	if !ok {
 		h.Died()
 		if h.Deaths >= maxDeaths {
-			return tick.Over, m.Stop(mission.FailedEnd, fmt.Sprintf("%d ticks died while they planned", h.Deaths))
+			return m.noPlan(ctx, p, head, fmt.Sprintf("%d ticks died while they planned", h.Deaths), listen)
 		}
 		if h.Runs >= MaxRuns {
-			return tick.Over, m.Stop(mission.FailedEnd, fmt.Sprintf("%d runs gave no usable plan", h.Runs))
+			return m.noPlan(ctx, p, head, usedUp(h), listen)
 		}
 		var out tick.Outcome
-		if res, out, err = m.ask(ctx, &h, p, head, reason); err != nil || out != tick.Moved {
+		if res, out, err = m.ask(ctx, &h, p, head, reason, listen); err != nil || out != tick.Moved {
 			return out, err
 		}
 	}
-	prop, bad := m.read(res, p)
+	prop, bad := m.read(res, p, listen)
 	leaves := plan.Deviations(prop, p)
 	if len(bad) == 0 && len(leaves) > 0 {
 		var out tick.Outcome
-		if bad, out, err = m.mayLeave(ctx, prop, leaves); err != nil || out != tick.Moved {
+		if bad, out, err = m.mayLeave(ctx, p, prop, leaves); err != nil || out != tick.Moved {
 			return out, err
 		}
 	}
 	if len(bad) > 0 {
 		m.Event(journal.Event{Kind: journal.PlanRefused, Run: h.Run, Text: "no usable plan: " + strings.Join(bad, "; ")})
-		if h.Runs >= MaxRuns {
-			m.Line(ctx, "idle", "", "", "gave up planning: %s", bad[0])
-			return tick.Over, m.Stop(mission.FailedEnd, fmt.Sprintf("%d runs gave no usable plan, the last: %s", h.Runs, bad[0]))
+		h.Run, h.Why = "", bad[0]
+		if err := m.Keep(h); err != nil {
+			return tick.Idle, err
 		}
-		h.Run = ""
+		if h.Runs >= MaxRuns {
+			return m.noPlan(ctx, p, head, usedUp(h), listen)
+		}
 		m.Wake(m.Agent.Name)
-		return tick.Moved, m.Keep(h)
+		return tick.Moved, nil
 	}
 	accepted := false
 	if err := m.Change(ctx, head, func(now *plan.Plan) error {
@@ -77,7 +84,11 @@ func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string) (t
 			if len(leaves) > 0 {
 				now.Allow(prop)
 			}
-			now.Accept(prop, m.Now())
+			if listen {
+				now.Listen(prop, m.Now())
+			} else {
+				now.Accept(prop, m.Now())
+			}
 			accepted = true
 		}
 		return nil
@@ -86,18 +97,52 @@ func (m Manager) plan(ctx context.Context, p *plan.Plan, head, reason string) (t
 	}
 	if accepted {
 		text := fmt.Sprintf("the plan has %d steps", len(prop.Steps))
-		if p.Round > 0 {
+		switch {
+		case listen && len(prop.Steps) == 0:
+			text = "your note was read; the plan stays as it is"
+		case listen:
+			text = fmt.Sprintf("plan %d has %d new steps, because of your note", p.Round+1, len(prop.Steps))
+		case p.Round > 0:
 			text = fmt.Sprintf("plan %d has %d new steps, because %s", p.Round+1, len(prop.Steps), reason)
 		}
 		m.Event(journal.Event{Kind: journal.PlanAccepted, Level: journal.Milestone, Run: h.Run, Text: text})
 	}
 	m.phase(ctx, "working")
-	m.Line(ctx, "waiting", "", "", "the plan has %d steps", len(prop.Steps))
+	m.Line(ctx, "waiting", "", "", "the plan has %d new steps", len(prop.Steps))
+	return tick.Moved, m.Drop()
+}
+
+// holdKey names the plan that is made: another one after a person let it go on.
+func holdKey(p *plan.Plan, listen bool) string {
+	switch {
+	case listen:
+		return fmt.Sprintf("notes-%d", p.Hearing)
+	case p.Granted > 0:
+		return fmt.Sprintf("plan-%d-%d", p.Round+1, p.Granted)
+	}
+	return fmt.Sprintf("plan-%d", p.Round+1)
+}
+
+func usedUp(h tick.Hold) string {
+	return strings.TrimSuffix(fmt.Sprintf("%d runs gave no usable plan, the last: %s", h.Runs, h.Why), ", the last: ")
+}
+
+// noPlan ends the tries to make a plan. Where the person's note could not be worked in, the plan there is goes on.
+func (m Manager) noPlan(ctx context.Context, p *plan.Plan, head, reason string, listen bool) (tick.Outcome, error) {
+	if !listen {
+		return m.giveUp(ctx, p, head, reason)
+	}
+	if err := m.Store.ChangePlan(ctx, func(now *plan.Plan) (bool, error) { now.Stay(); return true, nil }); err != nil {
+		return tick.Idle, err
+	}
+	m.Event(journal.Event{Kind: journal.PlanRefused, Level: journal.Blocker, Incident: fmt.Sprintf("note-%d", p.Hearing),
+		Text: "your note could not be worked into the plan, which stays as it is: " + reason})
+	m.Wake(m.Agent.Name)
 	return tick.Moved, m.Drop()
 }
 
 // ask runs the agent program once; refused answers go back into the same conversation.
-func (m Manager) ask(ctx context.Context, h *tick.Hold, p *plan.Plan, head, reason string) (runner.Result, tick.Outcome, error) {
+func (m Manager) ask(ctx context.Context, h *tick.Hold, p *plan.Plan, head, reason string, listen bool) (runner.Result, tick.Outcome, error) {
 	prof, ok := m.Professions.Get(m.Agent.Profession)
 	if !ok {
 		return runner.Result{}, tick.Idle, fmt.Errorf("there is no profession %q any more", m.Agent.Profession)
@@ -113,19 +158,19 @@ func (m Manager) ask(ctx context.Context, h *tick.Hold, p *plan.Plan, head, reas
 	if err != nil {
 		return runner.Result{}, tick.Idle, err
 	}
-	text, inputs := prompt(string(goal), m.Mission, m.crew(), p, reason)+words, []string(nil)
+	text, inputs := prompt(string(goal), m.Mission, m.crew(), p, reason, listen)+words, []string(nil)
 	if len(goal) > longGoal {
 		dir, err := m.layOut(goal)
 		if err != nil {
 			return runner.Result{}, tick.Idle, err
 		}
-		text, inputs = prompt(excerpt(goal, filepath.Join(dir, "goal.md")), m.Mission, m.crew(), p, reason)+words, []string{dir}
+		text, inputs = prompt(excerpt(goal, filepath.Join(dir, "goal.md")), m.Mission, m.crew(), p, reason, listen)+words, []string{dir}
 	}
 	return m.Run(ctx, h, tick.Ask{
 		Profession: prof, Dir: m.Store.Clone(m.Agent.Name), Inputs: inputs, Prompt: text,
-		Schema: plan.Schema(m.kinds()),
+		Schema: plan.Schema(m.kinds(), listen),
 		Follow: func(t runner.Turn) string {
-			_, bad := m.read(runner.Result{Verdict: runner.Done, Structured: t.Structured}, p)
+			_, bad := m.read(runner.Result{Verdict: runner.Done, Structured: t.Structured}, p, listen)
 			if len(bad) == 0 && t.N == 1 {
 				return keepToGoal(t, p)
 			}
@@ -157,7 +202,7 @@ func excerpt(goal []byte, path string) string {
 }
 
 // read takes the plan out of a result; bad says what is wrong with it.
-func (m Manager) read(res runner.Result, p *plan.Plan) (prop plan.Proposal, bad []string) {
+func (m Manager) read(res runner.Result, p *plan.Plan, mayStay bool) (prop plan.Proposal, bad []string) {
 	if res.Verdict != runner.Done {
 		return prop, []string{"the run ended without success: " + res.Reason}
 	}
@@ -165,6 +210,9 @@ func (m Manager) read(res runner.Result, p *plan.Plan) (prop plan.Proposal, bad 
 	d.DisallowUnknownFields()
 	if err := d.Decode(&prop); err != nil {
 		return prop, []string{"the answer is no plan: " + tail(err.Error(), 300)}
+	}
+	if mayStay && len(prop.Steps) == 0 {
+		return prop, nil
 	}
 	bad = plan.Check(prop, m.Mission.Roster, p)
 	if more := len(bad) - maxFaults; more > 0 {
@@ -219,7 +267,7 @@ func fence(text string) string {
 }
 
 // prompt is what the manager's model reads: the goal word for word, the crew, and where the work stands.
-func prompt(goal string, m mission.Mission, crew string, p *plan.Plan, reason string) string {
+func prompt(goal string, m mission.Mission, crew string, p *plan.Plan, reason string, listen bool) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	line := fence(goal)
@@ -237,16 +285,26 @@ func prompt(goal string, m mission.Mission, crew string, p *plan.Plan, reason st
 		say("\n## At the end this command must exit 0 in a fresh checkout\n```sh\n%s\n```\n", m.Verify)
 	}
 	if p.Round > 0 {
-		say("\n## Where the work stands\nA new plan is needed, because %s\n\nEvery acceptance of the first plan must be served, word for word:\n", reason)
+		say("\n## Where the work stands\n")
+		if listen {
+			say("The person told you something, and it stands at the end of this text. Judge what it means for the plan. If nothing of the plan has to change, answer with no steps: " +
+				"then the plan stays as it is. Else answer with all that is still to be begun: your steps replace those that wait, and others work on meanwhile.\n")
+		} else {
+			say("A new plan is needed, because %s\n", reason)
+		}
+		say("\nEvery acceptance of the first plan must be served, word for word:\n")
 		for _, a := range p.Acceptance {
 			say("- %s\n", a)
 		}
-		say("\nSteps so far. Those that are done stay, leave them out of the plan; everything else is replaced by what you answer:\n")
+		say("\nSteps so far. Those that are done, assigned, working or asking stay, leave them out of the plan; everything else is replaced by what you answer:\n")
 		for _, s := range p.Steps {
 			say("- %s (%s, %s): %s; serves: %s\n", s.ID, s.Profession, s.State, s.Title, strings.Join(s.Acceptance, " | "))
 			for _, r := range s.Reasons {
 				say("  - %s\n", tail(r, 1500))
 			}
+		}
+		for _, s := range p.Skipped {
+			say("- %s (%s): %s; the person left it out: it is not wanted any more\n", s.ID, s.Profession, s.Title)
 		}
 	}
 	return b.String()

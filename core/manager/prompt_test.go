@@ -29,12 +29,12 @@ Nothing yet: your folder is empty.
 
 ## At the end this command must exit 0 in a fresh checkout
 ` + "```sh\nmake test\n```\n"
-	got := prompt("  Make a page.\n100% %s of it.\n", mission.Mission{Verify: "make test"}, "- codebuilder (2): builds\n", &plan.Plan{}, "there is no plan yet")
+	got := prompt("  Make a page.\n100% %s of it.\n", mission.Mission{Verify: "make test"}, "- codebuilder (2): builds\n", &plan.Plan{}, "there is no plan yet", false)
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 	for kind, says := range map[string]string{"git": "It came from a git repository.", "folder": "It came from a plain folder."} {
-		got := prompt("g", mission.Mission{From: &mission.Source{Kind: kind, Path: "/home/pat/SECRET-PATH"}}, "", &plan.Plan{}, "")
+		got := prompt("g", mission.Mission{From: &mission.Source{Kind: kind, Path: "/home/pat/SECRET-PATH"}}, "", &plan.Plan{}, "", false)
 		if !strings.Contains(got, says) || strings.Contains(got, "SECRET-PATH") || strings.Contains(got, "must exit 0") {
 			t.Errorf("%s:\n%s", kind, got)
 		}
@@ -46,7 +46,7 @@ func TestPromptAgain(t *testing.T) {
 		{ID: "page", Title: "Build the page", Profession: "codebuilder", State: plan.Done, Acceptance: []string{"the page is there"}, Brief: "BRIEF", Summary: "SUMMARY"},
 		{ID: "blue", Title: "Make it blue", Profession: "designer", State: plan.Failed, Acceptance: []string{"it is blue", "more"}, Reasons: []string{"no paint", strings.Repeat("x", 5000) + "the end"}},
 	}}
-	got := prompt("g", mission.Mission{}, "CREW\n", p, "step blue failed")
+	got := prompt("g", mission.Mission{}, "CREW\n", p, "step blue failed", false)
 	_, tail, found := strings.Cut(got, "CREW\n")
 	want := `
 ## Where the work stands
@@ -56,7 +56,7 @@ Every acceptance of the first plan must be served, word for word:
 - the page is there
 - it is blue
 
-Steps so far. Those that are done stay, leave them out of the plan; everything else is replaced by what you answer:
+Steps so far. Those that are done, assigned, working or asking stay, leave them out of the plan; everything else is replaced by what you answer:
 - page (codebuilder, done): Build the page; serves: the page is there
 - blue (designer, failed): Make it blue; serves: it is blue | more
   - no paint
@@ -73,7 +73,7 @@ func TestGoalWordForWord(t *testing.T) {
 		"Title\n=====\nText", "=====", "=====\n=====\n\n## Who there is\n- root (1)\n", "a ======= b", strings.Repeat("=", 5000), "====",
 		strings.Repeat("=", 8<<20),
 	} {
-		got := prompt(goal, mission.Mission{}, "", &plan.Plan{}, "")
+		got := prompt(goal, mission.Mission{}, "", &plan.Plan{}, "", false)
 		_, rest, found := strings.Cut(got, "between the two lines:\n\n")
 		line, rest, _ := strings.Cut(rest, "\n")
 		if !found || len(line) < 5 || strings.Trim(line, "=") != "" || strings.Contains(goal, line) {
@@ -121,7 +121,7 @@ func TestRead(t *testing.T) {
 	done := func(s string) runner.Result {
 		return runner.Result{Verdict: runner.Done, Structured: json.RawMessage(s)}
 	}
-	if p, bad := m.read(done(good), &plan.Plan{}); len(bad) > 0 || len(p.Steps) != 1 || p.Steps[0].ID != "a" {
+	if p, bad := m.read(done(good), &plan.Plan{}, false); len(bad) > 0 || len(p.Steps) != 1 || p.Steps[0].ID != "a" {
 		t.Error(p, bad)
 	}
 	for name, c := range map[string]struct {
@@ -144,7 +144,7 @@ func TestRead(t *testing.T) {
 		"many empty steps":    {done(`{"steps":[` + strings.Repeat("{},", 50000) + `{}]}`), "the plan has 50001 steps"},
 		"nobody of that kind": {done(strings.Replace(good, "codebuilder", "manager", 1)), `nobody in the roster is a "manager"`},
 	} {
-		_, bad := m.read(c.res, &plan.Plan{})
+		_, bad := m.read(c.res, &plan.Plan{}, false)
 		text := strings.Join(bad, "; ")
 		if !strings.Contains(text, c.says) {
 			t.Errorf("%s: %.200q, want %q", name, text, c.says)

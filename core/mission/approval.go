@@ -13,8 +13,8 @@ type ApprovalKind string
 
 const (
 	Deviation ApprovalKind = "deviation" // the plan would leave the goal
-	MoreAgent ApprovalKind = "agent"     // another agent in the roster
-	Fault     ApprovalKind = "error"     // something went wrong and a person says how it goes on
+	Asking    ApprovalKind = "agent"     // an agent cannot go on with its step without a person's word
+	Fault     ApprovalKind = "error"     // all tries are used up, and a person says how it goes on
 	Gate      ApprovalKind = "gate"      // a gate of a flow
 )
 
@@ -26,8 +26,11 @@ type Approval struct {
 	Version int          `json:"version"`
 	N       int          `json:"n"` // 1, 2, 3… in the mission
 	Kind    ApprovalKind `json:"kind"`
-	Title   string       `json:"title"`   // one line
-	Text    string       `json:"text"`    // what exactly is asked
+	Name    string       `json:"name,omitempty"` // what stays the same while its content changes: a gate, a step
+	Title   string       `json:"title"`          // one line
+	Text    string       `json:"text"`           // what exactly is asked
+	Diff    string       `json:"diff,omitempty"` // what would change, as a unified diff
+	MaySkip bool         `json:"may_skip,omitempty"`
 	Subject string       `json:"subject"` // Hash of what is approved: a yes is for exactly that
 	By      string       `json:"by"`      // the agent that asks
 	Nonce   string       `json:"nonce"`
@@ -53,8 +56,32 @@ type Verdict string
 const (
 	Approved Verdict = "approved"
 	Rejected Verdict = "rejected"
-	Expired  Verdict = "expired" // nobody answered in time
+	Skipped  Verdict = "skipped"  // it goes on without; only where MaySkip is set
+	Expired  Verdict = "expired"  // nobody answered in time
+	Replaced Verdict = "replaced" // something else is asked in its place: what it was about has changed
 )
+
+// Choice is an answer that a person can give, and the word for it.
+type Choice struct {
+	Verdict Verdict
+	Word    string
+}
+
+// Choices are the answers to an approval, in the order in which they are shown.
+func (a Approval) Choices() []Choice {
+	yes, no := "Approve", "Reject"
+	switch a.Kind {
+	case Fault:
+		yes, no = "Go on", "Abort"
+	case Asking:
+		yes, no = "Yes", "No"
+	}
+	out := []Choice{{Approved, yes}, {Rejected, no}}
+	if a.MaySkip {
+		out = []Choice{{Approved, yes}, {Skipped, "Skip"}, {Rejected, no}}
+	}
+	return out
+}
 
 // Decision is approvals/<n>.decision.json, the answer. The first one counts.
 type Decision struct {
@@ -76,8 +103,11 @@ func (d *Decision) Allows(subject string) bool {
 // Said is a decision in words.
 func (d Decision) Said() string {
 	s := string(d.Verdict)
-	if d.Verdict == Expired {
+	switch d.Verdict {
+	case Expired:
 		return "expired: nobody answered in time, which is no yes"
+	case Replaced:
+		return "not needed any more: something else is asked in its place"
 	}
 	if d.By != "" {
 		s += " (" + d.By + ")"

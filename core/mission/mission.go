@@ -53,6 +53,8 @@ type Mission struct {
 	MaxRun Duration  `json:"max_run,omitempty"` // time in which the mission can run; 0: not limited
 	Until  time.Time `json:"until,omitzero"`    // absolute end; zero: not limited
 
+	AskErrors bool `json:"ask_errors,omitempty"` // when all tries are used up a person is asked, else the mission fails
+
 	QuietHours string   `json:"quiet_hours,omitempty"` // when milestones wait: "22:00-07:00 Europe/Berlin"
 	TellEvery  Duration `json:"tell_every,omitempty"`  // milestones are told no more often; 0: the default
 

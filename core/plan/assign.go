@@ -21,6 +21,9 @@ func (p *Plan) Assign(roster []mission.Agent, name Namer, now time.Time) []*Step
 		}
 	}
 	var given []*Step
+	if p.Hearing > 0 { // they may be replaced in a moment
+		return nil
+	}
 	for _, s := range p.Ready() {
 		able := slices.DeleteFunc(mission.Specialists(roster), func(a mission.Agent) bool { return a.Profession != s.Profession })
 		if len(able) == 0 {
@@ -70,7 +73,7 @@ func (p *Plan) Return(id, reason string, conflict bool, name Namer, now time.Tim
 	if s == nil || s.State != Working {
 		return false
 	}
-	returned := len(s.Handoffs) - 1 - s.Conflicts
+	returned := len(s.Handoffs) - 1 - s.Conflicts - s.Questions
 	if (conflict && s.Conflicts >= MaxConflicts) || (!conflict && returned >= MaxReturns) {
 		p.Fail(id, reason, now)
 		return false
@@ -84,6 +87,51 @@ func (p *Plan) Return(id, reason string, conflict bool, name Namer, now time.Tim
 	}
 	p.give(s, s.Agent, name, now)
 	return true
+}
+
+// Ask puts a held step aside, with the commit of what there is of it, until a person has answered its agent's question. False:
+// nobody holds it, or its agent asked too often already.
+func (p *Plan) Ask(id, question, commit string, now time.Time) bool {
+	s := p.Step(id)
+	if s == nil || s.State != Working || s.Questions >= MaxQuestions {
+		return false
+	}
+	s.State, s.Question, s.Commit, s.Since = Asking, question, commit, now.UTC()
+	return true
+}
+
+// Answer gives a step back to its agent with what the person said.
+func (p *Plan) Answer(id, answer string, name Namer, now time.Time) {
+	s := p.Step(id)
+	if s == nil || s.State != Asking {
+		return
+	}
+	s.Reasons = append(s.Reasons, answer)
+	s.Questions, s.Question = s.Questions+1, ""
+	if !p.goneRound(s, now) {
+		p.give(s, s.Agent, name, now)
+	}
+}
+
+// Skip leaves the failed steps out, by a person's word: what builds on them goes on without, and what they alone served is
+// not asked for any more.
+func (p *Plan) Skip() {
+	failed := func(s Step) bool { return s.State == Failed }
+	for _, s := range p.Steps {
+		if failed(s) {
+			p.Skipped = append(p.Skipped, s)
+		}
+	}
+	p.Steps = slices.DeleteFunc(p.Steps, failed)
+	served := map[string]bool{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		s.DependsOn = slices.DeleteFunc(s.DependsOn, func(d string) bool { return p.Step(d) == nil })
+		for _, a := range s.Acceptance {
+			served[norm(a)] = true
+		}
+	}
+	p.Acceptance = slices.DeleteFunc(p.Acceptance, func(a string) bool { return !served[norm(a)] })
 }
 
 // Fail gives a step up, unless it is done or given up already.

@@ -8,6 +8,7 @@ type Action string
 const (
 	MakePlan   Action = "plan"     // ask the model for the first plan
 	MakeReplan Action = "re-plan"  // ask the model for another plan, with the reason
+	Reconsider Action = "listen"   // ask the model whether what the person said changes the plan
 	Verify     Action = "verify"   // run the mission's verify on the integrated tree
 	Complete   Action = "complete" // all is done and proven
 	GiveUp     Action = "give-up"  // it cannot go on
@@ -18,6 +19,7 @@ const (
 type Facts struct {
 	HasVerify bool   // the mission has a verify command
 	Head      string // commit of the integrated tree
+	Notes     int    // what the person said so far
 }
 
 // Decide returns the manager's next action and its reason in one line. The same facts give the same answer, so a
@@ -26,7 +28,10 @@ func Decide(p *Plan, f Facts) (Action, string) {
 	if p == nil || p.Round == 0 {
 		return MakePlan, "there is no plan yet"
 	}
-	if len(p.Ready()) > 0 || p.Count(Assigned, Working) > 0 {
+	if (f.Notes > p.Heard || p.Hearing > 0) && p.Count(Failed) == 0 { // else the next plan knows it
+		return Reconsider, "the person said something new"
+	}
+	if len(p.Ready()) > 0 && p.Hearing == 0 || p.Count(Assigned, Working) > 0 {
 		return Wait, "steps are under way"
 	}
 	if p.Count(Failed) > 0 {
@@ -35,6 +40,9 @@ func Decide(p *Plan, f Facts) (Action, string) {
 				return p.again(fmt.Sprintf("step %s failed: %s", s.ID, s.reason()))
 			}
 		}
+	}
+	if p.Count(Asking) > 0 {
+		return Wait, "a person is asked"
 	}
 	if !p.AllDone() {
 		return GiveUp, "steps wait for something that will never come"
@@ -51,7 +59,7 @@ func Decide(p *Plan, f Facts) (Action, string) {
 }
 
 func (p *Plan) again(reason string) (Action, string) {
-	if p.Round >= MaxRounds {
+	if p.Round >= MaxRounds+p.Granted {
 		return GiveUp, fmt.Sprintf("%s (after %d plans)", reason, p.Round)
 	}
 	return MakeReplan, reason

@@ -17,6 +17,7 @@ const (
 	Working  State = "working"  // an agent holds it
 	Done     State = "done"     // merged, and its verify passed on exactly that merge
 	Failed   State = "failed"   // given up; the manager plans anew
+	Asking   State = "asking"   // its agent cannot go on before a person has answered
 )
 
 // How often a step goes back to its agent with the reason before it is a failure. Conflicts are nobody's fault and count
@@ -26,7 +27,10 @@ const (
 	MaxConflicts = 6
 )
 
-// MaxRounds is how many plans a mission accepts: the first and the re-plans.
+// MaxQuestions is how often an agent may ask a person about one step.
+const MaxQuestions = 3
+
+// MaxRounds is how many plans a mission accepts: the first and the re-plans. A person can grant more.
 const MaxRounds = 3
 
 // Step is one step of the plan and where it stands.
@@ -44,6 +48,8 @@ type Step struct {
 	Agent     string    `json:"agent,omitempty"`
 	Handoffs  []Handoff `json:"handoffs,omitempty"`  // one for each time it was handed over; the last one counts
 	Conflicts int       `json:"conflicts,omitempty"` // how often of these it went back because of a conflict
+	Questions int       `json:"questions,omitempty"` // and how often with a person's answer
+	Question  string    `json:"question,omitempty"`  // what the person is asked
 	Reasons   []string  `json:"reasons,omitempty"`   // why it went back or failed, oldest first
 	Commit    string    `json:"commit,omitempty"`    // the agent's commit
 	Merge     string    `json:"merge,omitempty"`     // the commit on main that holds it
@@ -68,6 +74,11 @@ type Plan struct {
 	Acceptance []string `json:"acceptance"` // every acceptance of the first accepted plan
 	Steps      []Step   `json:"steps"`
 	Final      Final    `json:"final"`
+
+	Granted int    `json:"granted,omitempty"` // plans beyond MaxRounds that a person's word led to
+	Heard   int    `json:"heard,omitempty"`   // notes of the person that the plan knows
+	Hearing int    `json:"hearing,omitempty"` // notes that a plan is being made with; meanwhile no step is given out
+	Skipped []Step `json:"skipped,omitempty"` // left out by a person
 }
 
 // Final is the mission's own verify on the integrated tree.

@@ -39,8 +39,8 @@ type ProposedStep struct {
 	Acceptance []string `json:"acceptance"`
 }
 
-// Schema is the JSON schema of a Proposal for the professions of a roster.
-func Schema(professions []string) json.RawMessage {
+// Schema is the JSON schema of a Proposal for the professions of a roster. Where the plan may stay as it is, no steps is an answer.
+func Schema(professions []string, mayStay bool) json.RawMessage {
 	str := func(max int, text string) map[string]any {
 		return map[string]any{"type": "string", "maxLength": max, "description": text}
 	}
@@ -61,9 +61,13 @@ func Schema(professions []string) json.RawMessage {
 		"required":             []string{"id", "title", "brief", "profession", "depends_on", "verify", "acceptance"},
 		"additionalProperties": false,
 	}
+	least := 1
+	if mayStay {
+		least = 0
+	}
 	b, _ := json.Marshal(map[string]any{
 		"type":                 "object",
-		"properties":           map[string]any{"steps": map[string]any{"type": "array", "items": step, "minItems": 1, "maxItems": MaxSteps}},
+		"properties":           map[string]any{"steps": map[string]any{"type": "array", "items": step, "minItems": least, "maxItems": MaxSteps}},
 		"required":             []string{"steps"},
 		"additionalProperties": false,
 	})
@@ -89,11 +93,11 @@ func Check(prop Proposal, roster []mission.Agent, prior *Plan) []string {
 	if len(prop.Steps) > MaxSteps {
 		say("the plan has %d steps, at most %d are allowed", len(prop.Steps), MaxSteps)
 	}
-	done := map[string]bool{}
+	done, held := map[string]bool{}, map[string]bool{}
 	if prior != nil {
 		for _, s := range prior.Steps {
-			if s.State == Done {
-				done[s.ID] = true
+			if s.kept() {
+				done[s.ID], held[s.ID] = true, s.State != Done
 			}
 		}
 	}
@@ -104,6 +108,8 @@ func Check(prop Proposal, roster []mission.Agent, prior *Plan) []string {
 			say("step id %q: use 1 to 40 of a-z, 0-9 and -, beginning with a letter", cut(s.ID, 60))
 		case ids[s.ID]:
 			say("step id %q stands twice", s.ID)
+		case held[s.ID]:
+			say("step %q is under way: leave it out and depend on it where needed", s.ID)
 		case done[s.ID]:
 			say("step %q is done already: leave it out and depend on it where needed", s.ID)
 		}
@@ -149,13 +155,13 @@ func Check(prop Proposal, roster []mission.Agent, prior *Plan) []string {
 // Deviations returns where a re-plan leaves the first accepted plan, one sentence each: an acceptance that it drops, a
 // step that serves none. A person has to allow that.
 func Deviations(prop Proposal, prior *Plan) []string {
-	if prior == nil || prior.Round == 0 {
+	if prior == nil || prior.Round == 0 || len(prop.Steps) == 0 { // no steps: the plan stays as it is
 		return nil
 	}
 	var bad []string
 	served := map[string]bool{}
 	for _, s := range prior.Steps {
-		if s.State == Done {
+		if s.kept() {
 			for _, a := range s.Acceptance {
 				served[norm(a)] = true
 			}
@@ -188,7 +194,7 @@ func Deviations(prop Proposal, prior *Plan) []string {
 func (p *Plan) Allow(prop Proposal) {
 	served := map[string]bool{}
 	for _, s := range p.Steps {
-		if s.State == Done {
+		if s.kept() {
 			for _, a := range s.Acceptance {
 				served[norm(a)] = true
 			}
@@ -283,11 +289,37 @@ func cut(s string, n int) string {
 	return string(r[:n]) + "…"
 }
 
-// Accept puts a checked proposal in force: done steps stay, everything else is replaced.
+// kept says whether a step stays when a new plan comes: done, or somebody has it in hand.
+func (s Step) kept() bool {
+	return s.State == Done || s.State == Assigned || s.State == Working || s.State == Asking
+}
+
+// Hear notes that a plan is made with that many notes of the person. Until it is there no step is given out.
+func (p *Plan) Hear(notes int) { p.Hearing = max(p.Hearing, notes) }
+
+// Stay keeps the plan as it is after the person's notes were heard.
+func (p *Plan) Stay() { p.Heard, p.Hearing = max(p.Heard, p.Hearing), 0 }
+
+// Listen puts a checked proposal in force that was made because of the person's notes, while others work: only what nobody
+// has begun is replaced. What failed meanwhile is the next plan's affair. A proposal without steps changes nothing.
+func (p *Plan) Listen(prop Proposal, now time.Time) {
+	if len(prop.Steps) > 0 {
+		p.Granted++
+		p.accept(prop, now, func(s Step) bool { return s.kept() || s.State == Failed })
+	}
+	p.Stay()
+}
+
+// Accept puts a checked proposal in force: steps that are done or in somebody's hand stay, everything else is replaced.
 func (p *Plan) Accept(prop Proposal, now time.Time) {
+	p.accept(prop, now, Step.kept)
+	p.Stay()
+}
+
+func (p *Plan) accept(prop Proposal, now time.Time, stays func(Step) bool) {
 	p.Version = mission.Version
 	p.Round++
-	p.Steps = slices.DeleteFunc(p.Steps, func(s Step) bool { return s.State != Done })
+	p.Steps = slices.DeleteFunc(p.Steps, func(s Step) bool { return !stays(s) })
 	for _, s := range prop.Steps {
 		p.Steps = append(p.Steps, Step{
 			ID: s.ID, Title: strings.TrimSpace(s.Title), Brief: s.Brief, Profession: s.Profession,

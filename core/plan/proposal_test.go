@@ -261,7 +261,7 @@ func TestSchema(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(Schema([]string{"codebuilder", "designer"}), &s); err != nil {
+	if err := json.Unmarshal(Schema([]string{"codebuilder", "designer"}, false), &s); err != nil {
 		t.Fatal(err)
 	}
 	p := s.Properties.Steps.Items.Properties

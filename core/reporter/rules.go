@@ -24,6 +24,7 @@ const (
 	maxTitle     = 160
 	maxText      = 1200
 	maxLine      = 300
+	maxDiff      = 1500
 	maxMilestone = 12
 )
 
@@ -72,6 +73,8 @@ type Facts struct {
 	Stopped bool
 	// Covered are the offsets of events that have a row already; only set when the cursor was lost.
 	Covered map[int64]bool
+
+	Titles map[string]string // of the steps, by id
 
 	Steps string // "2 of 5 steps done"
 	Money string // "$0.42 of $1.20 spent (35%)"
@@ -137,13 +140,16 @@ func (d *decision) event(e journal.Event) {
 		if covered {
 			return
 		}
-		d.c.Waiting = append(d.c.Waiting, Item{Offset: e.Offset, Text: oneLine(e.Text, maxLine)})
+		d.c.Waiting = append(d.c.Waiting, Item{Offset: e.Offset, Text: d.line(e)})
 		switch e.Kind {
 		case journal.StepDone, journal.StepFailed, journal.VerifyFailed, journal.Paused:
 			d.c.StepEnded = true
 		}
 	case journal.Blocker:
 		title, text := split(e.Text)
+		if e.Kind == journal.Paused {
+			text = strings.TrimSpace(text + "\nWork waits and costs nothing meanwhile; its time stands still.")
+		}
 		if e.Incident != "" {
 			d.c.Told[e.Incident] = Incident{Kind: e.Kind, Row: id, Title: title, Text: text, At: d.f.Now.UTC(), Times: 1, Over: !lasts(e.Kind)}
 		}
@@ -191,11 +197,28 @@ func (d *decision) approvals() {
 			continue
 		}
 		title := fmt.Sprintf("Approval %d: %s", a.N, oneLine(a.Title, maxTitle))
-		text := cut(a.Text, 2500) + fmt.Sprintf("\n\nOr at the terminal: AutoAgentProject approve %s %d. Without an answer until %s it counts as refused.",
-			d.f.Mission, a.N, a.Expires.UTC().Format("2006-01-02 15:04 MST"))
+		text := cut(a.Text, 2500)
+		if diff := cut(a.Diff, maxDiff); diff != "" {
+			text += "\n\n" + diff
+			if strings.HasSuffix(diff, "…") {
+				text += fmt.Sprintf("\n(AutoAgentProject approvals %s shows the whole of it)", d.f.Mission)
+			}
+		}
+		text += fmt.Sprintf("\n\nNo answer by %s: %s.\nTerminal: AutoAgentProject approve %s %d", a.Expires.UTC().Format("2006-01-02 15:04 MST"), silence(a.Kind), d.f.Mission, a.N)
 		d.c.Told[key] = Incident{Kind: journal.ApprovalAsked, Row: key, Title: title, Text: text, Approval: a.N, At: d.f.Now.UTC(), Times: 1}
 		d.add(notify.Row{ID: key, Level: journal.Blocker, Title: title, Text: text, Approval: a.N, Incident: key, Buttons: notify.ApprovalButtons(d.f.Mission, a.Approval)})
 	}
+}
+
+// silence says what happens when nobody answers.
+func silence(k mission.ApprovalKind) string {
+	switch k {
+	case mission.Fault:
+		return "the mission ends as failed"
+	case mission.Asking:
+		return "the agent goes on without one"
+	}
+	return "it counts as a no"
 }
 
 // over ends the repetition of what has passed. It stays told: its key names this one time.
@@ -260,6 +283,20 @@ func (d *decision) milestones() {
 	d.c.Waiting, d.c.StepEnded, d.c.Due = nil, false, false
 	d.c.TellAfter = d.f.Now.Add(d.f.Every).UTC()
 	d.add(r)
+}
+
+// line is a milestone in a list: what became of which piece of work, by its title.
+func (d *decision) line(e journal.Event) string {
+	title := d.f.Titles[e.Step]
+	switch {
+	case title == "":
+	case e.Kind == journal.StepDone:
+		return oneLine("done: "+title, maxLine)
+	case e.Kind == journal.StepFailed:
+		_, why, _ := strings.Cut(e.Text, "failed: ")
+		return oneLine("failed: "+title+": "+why, maxLine)
+	}
+	return oneLine(e.Text, maxLine)
 }
 
 // list is the milestones that waited, a line each.

@@ -19,6 +19,10 @@ import (
 func (r Reporter) standing(ctx context.Context, f *Facts) {
 	if p, err := r.Store.Plan(); err == nil && len(p.Steps) > 0 {
 		f.Steps = fmt.Sprintf("%d of %d steps done", p.Count(plan.Done), len(p.Steps))
+		f.Titles = map[string]string{}
+		for _, s := range p.Steps {
+			f.Titles[s.ID] = s.Title
+		}
 		var next []string
 		for _, states := range [][]plan.State{{plan.Working, plan.Assigned}, {plan.Waiting}} {
 			for _, s := range p.Steps {
@@ -49,7 +53,7 @@ func (r Reporter) end(e journal.Event) (title, text string) {
 	m := r.Mission
 	title, lines := cut(e.Text, maxTitle), []string(nil)
 	if stop, err := r.Store.Stopped(); err == nil && stop != nil {
-		title = fmt.Sprintf("Mission %s %s", m.ID, stop.Cause.Phase())
+		title = fmt.Sprintf("Mission %s %s", m.ID, ending(stop.Cause))
 		if stop.Reason != "" {
 			lines = append(lines, oneLine(stop.Reason, 500))
 		}
@@ -68,6 +72,13 @@ func (r Reporter) end(e journal.Event) (title, text string) {
 		}
 		if len(open) > 0 {
 			lines = append(lines, "Unfinished: "+strings.Join(open, ", "))
+		}
+		var left []string
+		for _, s := range p.Skipped {
+			left = append(left, oneLine(s.Title, 80))
+		}
+		if len(left) > 0 {
+			lines = append(lines, "Left out by you: "+strings.Join(left, ", "))
 		}
 	} else {
 		lines = append(lines, took)
@@ -101,6 +112,16 @@ func (r Reporter) end(e journal.Event) (title, text string) {
 		lines = append(lines, fmt.Sprintf("Result: %s, or git fetch %s main:autoagent/%s", r.Store.Result(), r.Store.Repo(), m.ID))
 	}
 	return title, strings.Join(lines, "\n")
+}
+
+// ending is how a mission ended, in words.
+func ending(c mission.Cause) string {
+	why := map[mission.Cause]string{mission.Budget: "the budget is used up", mission.Time: "the time is used up",
+		mission.Damage: "a file of it cannot be read", mission.Walls: "something outside of its walls changed"}[c]
+	if why == "" {
+		return c.Phase()
+	}
+	return "halted: " + why
 }
 
 // Duration writes a duration for people: 3h10m, 25m, 40s.

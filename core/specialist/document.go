@@ -27,7 +27,7 @@ func (s Specialist) layOutDocument() error {
 func (s Specialist) follow(h *tick.Hold, step plan.Step, gate handoff.Facts) func(runner.Turn) string {
 	asked, refused := false, 0
 	return func(t runner.Turn) string {
-		if blocked(t.Text) {
+		if blocked(t.Text) || t.N == 1 && strings.HasPrefix(strings.TrimSpace(t.Text), questionMark) {
 			return ""
 		}
 		if t.N == 1 {
@@ -208,6 +208,9 @@ func (s Specialist) documents(ctx context.Context, p *plan.Plan, step plan.Step)
 	}
 	return out
 }
+
+// questionMark begins an answer that is a question to a person.
+const questionMark = "QUESTION:"
 
 // blocked says whether an answer means that the step is not possible.
 func blocked(answer string) bool { return strings.HasPrefix(strings.TrimSpace(answer), "BLOCKED:") }

@@ -124,6 +124,9 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 	if err != nil {
 		return tick.Idle, err
 	}
+	if question, err := s.question(h.Run); err != nil || question != "" { // a tick died before it was asked
+		return s.ask(ctx, held.Name, &h, step, question, err)
+	}
 	if h.Commit == "" {
 		res, out, err := s.run(ctx, &h, step)
 		if err != nil || out != tick.Moved {
@@ -148,6 +151,9 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		}
 		if err := s.sendDrafts(ctx, &h, step); err != nil {
 			return tick.Idle, err
+		}
+		if question, err := s.question(h.Run); err != nil || question != "" {
+			return s.ask(ctx, held.Name, &h, step, question, err)
 		}
 		reason, err := s.commit(ctx, &h, step)
 		if err != nil {
@@ -234,6 +240,55 @@ func judge(res runner.Result) (reason string, final bool) {
 		return firstLines(res.Text, 1200), true
 	}
 	return "", false
+}
+
+// question is what the agent of a run asks because it cannot go on without a person's word; empty: nothing.
+func (s Specialist) question(run string) (string, error) {
+	if run == "" {
+		return "", nil
+	}
+	res, ok, err := s.Result(run)
+	text, is := strings.CutPrefix(strings.TrimSpace(res.Text), questionMark)
+	if err != nil || !ok || res.Verdict != runner.Done || !is {
+		return "", err
+	}
+	if answer, err := s.answered(run); err != nil || answer != "" {
+		return "", err // the work was done before
+	}
+	return firstLines(text, 2500), nil
+}
+
+// ask puts the step aside, with what there is of it, and asks a person. The question is the agent's word; an answer is only what
+// a person decides. An agent that asked too often gets the step back instead.
+func (s Specialist) ask(ctx context.Context, handoff string, h *tick.Hold, step plan.Step, question string, err error) (tick.Outcome, error) {
+	if err != nil {
+		return tick.Idle, err
+	}
+	if step.Questions >= plan.MaxQuestions {
+		return s.back(ctx, handoff, step, fmt.Sprintf("you asked a person %d times, which is the most: decide yourself, or end with BLOCKED: and why", step.Questions), false)
+	}
+	if reason, err := s.commit(ctx, h, step); err != nil {
+		return tick.Idle, err
+	} else if reason != "" {
+		h.Commit = "" // the answer says so when it matters
+	}
+	if err := s.Store.ChangePlan(ctx, func(p *plan.Plan) (bool, error) {
+		asked := p.Ask(step.ID, question, h.Commit, s.Now())
+		if asked {
+			step = *p.Step(step.ID)
+		}
+		return asked, nil
+	}); err != nil {
+		return tick.Idle, err
+	}
+	if step.State == plan.Asking { // else it was taken from this agent
+		if _, err := s.AskPerson(ctx, tick.StepQuestion(step)); err != nil {
+			return tick.Idle, err
+		}
+		s.Line(ctx, "waiting", step.ID, "", "asks a person about %s: %s", step.ID, question)
+		s.Wake("manager")
+	}
+	return tick.Moved, s.close(handoff)
 }
 
 // back returns the step to this agent with the reason, or gives it up so that the manager plans anew.

@@ -94,6 +94,71 @@ func TestBlockedIsFinal(t *testing.T) {
 	}
 }
 
+// TestQuestion: an agent that asks lays its step aside with what there is of it. Until a person has answered no model is called for
+// it, other steps go on, and the answer comes with the step. Words about an approval are no answer.
+func TestQuestion(t *testing.T) {
+	w := newWorld(t, step("a"), step("b"))
+	w.fake.do = func(j runner.Job) runner.Result {
+		ok(t, os.WriteFile(filepath.Join(j.Dir, "half.txt"), []byte("half"), 0o600))
+		return runner.Result{Verdict: runner.Done, Text: "QUESTION: May the page be blue? The person has approved it already."}
+	}
+	w.once(tick.Moved)
+	a := w.step("a")
+	asked, err := w.Store.Approval(1)
+	ok(t, err)
+	if a.State != plan.Asking || a.Commit == "" || asked.Kind != mission.Asking || asked.By != "codebuilder-1" || asked.Decision != nil || !strings.Contains(asked.Text, "May the page be blue?") || w.result("half.txt") != "-" {
+		t.Fatalf("%+v\n%+v", a, asked)
+	}
+	w.once(tick.Idle)
+	if len(w.fake.jobs) != 1 || w.holdOf().Key != "" {
+		t.Fatalf("%d runs", len(w.fake.jobs))
+	}
+	manager := *w.Tick
+	manager.Agent, _ = w.Mission.Agent("manager")
+	answer := func(yes string) {
+		ok(t, manager.Change(t.Context(), w.main(), func(p *plan.Plan) error {
+			name, failed := manager.Namer(t.Context(), p.Step("a").Commit)
+			p.Answer("a", "You asked a person. "+yes, name, noon)
+			return *failed
+		}))
+	}
+	answer("Yes, blue.")
+	w.writes("a.txt", "blue")
+	w.once(tick.Moved)
+	if a := w.step("a"); a.State != plan.Done || w.result("half.txt") != "half" || !strings.Contains(w.fake.jobs[1].Prompt, "Yes, blue.") {
+		t.Errorf("%+v, %q\n%s", a, w.result("half.txt"), w.fake.jobs[1].Prompt)
+	}
+
+	// A death between the parts of asking loses nothing and finishes nothing.
+	w = newWorld(t, step("a"))
+	w.ends(runner.Result{Verdict: runner.Done, Text: "QUESTION: Blue?"})
+	s := w.step("a")
+	held, _, err := w.Store.Queue().Claim("codebuilder-1", w.Owner, noon)
+	ok(t, err)
+	h, err := w.Hold(held.Name)
+	ok(t, err)
+	ok(t, w.Store.ChangePlan(t.Context(), func(p *plan.Plan) (bool, error) { return p.Take("a", "codebuilder-1", held.Name, noon), nil }))
+	_, out, err := w.run(t.Context(), &h, *s)
+	if ok(t, err); out != tick.Moved {
+		t.Fatal(out)
+	}
+	_, err = w.commit(t.Context(), &h, *s)
+	ok(t, err)
+	w.once(tick.Moved)
+	if a := w.step("a"); a.State != plan.Asking || a.Question != "Blue?" || len(w.fake.jobs) != 1 {
+		t.Errorf("%+v, %d runs", a, len(w.fake.jobs))
+	}
+	// Who asks for ever gets the step back.
+	manager = *w.Tick
+	manager.Agent, _ = w.Mission.Agent("manager")
+	ok(t, w.Store.ChangePlan(t.Context(), func(p *plan.Plan) (bool, error) { p.Step("a").Questions = plan.MaxQuestions - 1; return true, nil }))
+	answer("Yes.")
+	w.once(tick.Moved)
+	if a := w.step("a"); a.State != plan.Assigned || !strings.Contains(a.Reasons[len(a.Reasons)-1], "which is the most") {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestBudgetGoesOn: a run whose part of the money ended goes on with the next part in the same tree, at most maxRuns.
 func TestBudgetGoesOn(t *testing.T) {
 	w := newWorld(t, step("a"))

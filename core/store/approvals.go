@@ -33,7 +33,7 @@ func decisionName(n int) string {
 }
 
 // Ask opens an approval and returns it. Whoever asks for the same content again while nobody has answered gets the
-// approval that is there; answered ones are opened anew.
+// approval that is there; answered ones are opened anew. An open one of the same name about another content is replaced.
 func (s *Store) Ask(ctx context.Context, a mission.Approval, now time.Time) (asked Asked, fresh bool, err error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -46,10 +46,16 @@ func (s *Store) Ask(ctx context.Context, a mission.Approval, now time.Time) (ask
 	}
 	a.N = 1
 	for _, old := range all {
-		if old.Subject == a.Subject && old.Kind == a.Kind && old.Open(now) {
-			return old, false, nil
-		}
 		a.N = max(a.N, old.N+1)
+		switch {
+		case old.Kind != a.Kind || old.Name != a.Name || !old.Open(now):
+		case old.Subject == a.Subject:
+			return old, false, nil
+		case a.Name != "":
+			if _, _, err := s.Decide(old.N, mission.Decision{Verdict: mission.Replaced, Key: "replaced"}, now); err != nil {
+				return asked, false, err
+			}
+		}
 	}
 	a.Version, a.At, a.Nonce = mission.Version, now.UTC(), rand.Text()
 	if a.Expires.IsZero() {
@@ -111,7 +117,7 @@ func (s *Store) Approval(n int) (Asked, error) {
 		return a, nil
 	case err != nil:
 		return a, err
-	case d.N != n || d.Subject != a.Subject || !slices.Contains([]mission.Verdict{mission.Approved, mission.Rejected, mission.Expired}, d.Verdict):
+	case d.N != n || d.Subject != a.Subject || !slices.Contains([]mission.Verdict{mission.Approved, mission.Rejected, mission.Skipped, mission.Expired, mission.Replaced}, d.Verdict) || d.Verdict == mission.Skipped && !a.MaySkip:
 		return a, unreadable(s.file(decisionName(n)), errors.New("it answers something else"))
 	}
 	a.Decision = &d
@@ -126,6 +132,9 @@ func (s *Store) Decide(n int, d mission.Decision, now time.Time) (asked Asked, m
 		return asked, false, err
 	}
 	key := d.Key
+	if d.Verdict == mission.Skipped && !asked.MaySkip {
+		return asked, false, usererr.New(usererr.Conflict, "approve it or reject it", "approval %d of %s cannot be skipped", n, s.id)
+	}
 	if asked.Decision == nil {
 		if !now.Before(asked.Expires) && d.Verdict != mission.Expired {
 			d = mission.Decision{Verdict: mission.Expired, Key: "expired"}

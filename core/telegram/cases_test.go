@@ -111,7 +111,7 @@ func TestTruncationKeepsMarkup(t *testing.T) {
 	var covers []string
 	parts := 0
 	for done := 0; done < notify.Units(text); parts++ {
-		piece := Piece(Skip(text, done), MaxText)
+		piece := Piece(After(text, done), MaxText)
 		if notify.Units(piece) > 4096 {
 			t.Errorf("%d units", notify.Units(piece))
 		}

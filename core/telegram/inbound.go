@@ -30,6 +30,7 @@ const (
 	Keep    = "keep"     // and no
 	Approve = "approve"
 	Reject  = "reject"
+	Skip    = "skip"
 	Mute    = "mute"
 	Unmute  = "unmute"
 	Ack     = "ack"
@@ -98,12 +99,14 @@ func press(a Action, data string) Action {
 	}
 	a.Mission, a.N, a.Token = p.Mission, p.N, p.Token
 	switch {
-	case p.What == "ab" && p.Yes:
+	case p.What == "ab" && p.Answer == "y":
 		a.Verb = DoAbort
 	case p.What == "ab":
 		a.Verb = Keep
-	case p.Yes:
+	case p.Answer == "y":
 		a.Verb = Approve
+	case p.Answer == "s":
+		a.Verb = Skip
 	default:
 		a.Verb = Reject
 	}
@@ -142,7 +145,7 @@ func command(a Action, text string, known func(string) bool) Action {
 		if rest != "" {
 			return wrong("/%s takes a mission's id and nothing else", verb)
 		}
-	case Approve, Reject:
+	case Approve, Reject, Skip:
 		a.Verb = verb
 		named()
 		number, note := word(rest)
@@ -181,6 +184,7 @@ const HelpText = `/status [mission]
 /costs [mission]
 /pause [mission], /resume [mission]
 /approve [mission] <number> [note], /reject [mission] <number> [note]
+/skip [mission] <number> [note]: go on without, where that is offered
 /mute [mission], /unmute [mission]
 /ack [mission]: do not repeat the blockers told so far
 /abort [mission]: asks before it stops for good

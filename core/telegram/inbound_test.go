@@ -405,7 +405,7 @@ func FuzzPiece(f *testing.F) {
 		s = notify.Clean(s)
 		all, covered, total := "", 0, notify.Units(s)
 		for done := 0; done < total; {
-			p := Piece(Skip(s, done), max)
+			p := Piece(After(s, done), max)
 			n := notify.Units(p)
 			if n == 0 || n > max {
 				t.Fatalf("a piece of %d units, %d are possible", n, max)

@@ -257,7 +257,7 @@ func (p *Poller) Work(ctx context.Context) {
 		}
 		if a.Query != "" {
 			told := p.answer(ctx, a.Query, text) == nil
-			if told && err == nil && len(buttons) == 0 && (a.Verb == Approve || a.Verb == Reject) {
+			if told && err == nil && len(buttons) == 0 && answers(a.Verb) {
 				text = "" // what became of it stands below the question
 			}
 		}
@@ -277,6 +277,9 @@ func (p *Poller) Work(ctx context.Context) {
 		p.state = next
 	}
 }
+
+// answers says whether a verb answers an approval.
+func answers(verb string) bool { return verb == Approve || verb == Reject || verb == Skip }
 
 // answer ends the waiting of a press; it does not hold anything up for long.
 func (p *Poller) answer(ctx context.Context, query, text string) error {
@@ -335,7 +338,7 @@ func (p *Poller) do(ctx context.Context, a *Action) (text string, buttons []noti
 			return "", nil, err
 		}
 		return text, nil, nil
-	case Approve, Reject:
+	case Approve, Reject, Skip:
 		if a.Query != "" {
 			asked, err := p.Root.Mission(a.Mission).Approval(a.N)
 			if err != nil {

@@ -100,7 +100,7 @@ func (s Sender) try(ctx context.Context, m notify.Message, before func() error, 
 		if m.Again {
 			limit -= notify.Units(notify.AgainMark)
 		}
-		rest := Skip(text, m.Done)
+		rest := After(text, m.Done)
 		piece := rest
 		if notify.Units(rest) > limit {
 			piece = Piece(rest, limit)

@@ -52,8 +52,8 @@ func Piece(s string, max int) string {
 	return head
 }
 
-// Skip is what follows the first n units of a text.
-func Skip(s string, n int) string {
+// After is what follows the first n units of a text.
+func After(s string, n int) string {
 	return s[len(Head(s, n)):]
 }
 

@@ -19,6 +19,7 @@ type Hold struct {
 	Run      string `json:"run,omitempty"`      // the latest run; its result, once there, is in runs/<run>/result.json
 	Commit   string `json:"commit,omitempty"`   // the agent's commit, in the mission's repository
 	Runs     int    `json:"runs,omitempty"`     // runs that were tried for it
+	Why      string `json:"why,omitempty"`      // what was wrong with the last one
 	Waits    int    `json:"waits,omitempty"`    // waits in a row without a time given
 	Deaths   int    `json:"deaths,omitempty"`   // ticks that died in the middle of a run
 	Alone    bool   `json:"alone,omitempty"`    // its share of the money did not cover a request: it gets all that is free

@@ -143,7 +143,7 @@ func (t *Tick) UntilStopped(ctx context.Context) (context.Context, context.Cance
 var ErrStopped = errors.New("the mission was stopped")
 
 // Paused returns the pauses in force. A pause for a lost login is lifted by a newer login file, one for a used up cap by a
-// higher cap.
+// higher cap, one for a person's answer when there is one.
 func (t *Tick) Paused(ctx context.Context) ([]mission.Pause, error) {
 	causes, err := t.Store.Pauses(t.Now())
 	if err != nil {
@@ -153,6 +153,13 @@ func (t *Tick) Paused(ctx context.Context) ([]mission.Pause, error) {
 	for _, c := range causes {
 		said := ""
 		switch c.Cause {
+		case WaitCause:
+			if t.answered(c.Since) { // whoever still has nothing to do waits again; the answer was told by itself
+				if err := t.Store.Unpause(ctx, c.Cause, t.Now()); err != nil {
+					return nil, err
+				}
+				continue
+			}
 		case "login":
 			if st, err := os.Stat(t.Mission.Credentials); err == nil && st.ModTime().After(c.Since) {
 				said = "there is a new login, work goes on"

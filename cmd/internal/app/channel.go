@@ -288,6 +288,14 @@ func fixTelling(m *mission.Mission, o startOptions, cfg config) error {
 	if _, err := notify.ParseQuiet(m.QuietHours); err != nil {
 		return err
 	}
+	switch on := first(o.onError, cfg.OnError); on {
+	case "ask", "fail":
+		m.AskErrors = on == "ask"
+	case "":
+		m.AskErrors = cfg.carrier() != byNobody && !m.Scripted // nobody would see the question
+	default:
+		return usererr.New(usererr.Usage, "write ask or fail", "%q is nothing to do on an error", on)
+	}
 	every, err := cfg.tellEvery()
 	m.TellEvery = mission.Duration(every)
 	return err

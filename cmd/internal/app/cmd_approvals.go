@@ -112,9 +112,17 @@ func (c *cli) printApprovals(list []approvalShown) {
 		c.say("  %-8s %s, asked by %s", string(a.Kind), state, a.By)
 		if a.Open {
 			c.say("")
-			c.say("%s", a.Text)
+			c.say("%s", clean(a.Text))
 			c.say("")
-			c.say("  AutoAgentProject approve %s %d · AutoAgentProject reject %s %d --note \"why\"", a.Mission, a.N, a.Mission, a.N)
+			if a.Diff != "" {
+				c.say("%s", clean(a.Diff))
+				c.say("")
+			}
+			skip := ""
+			if a.MaySkip {
+				skip = fmt.Sprintf(" · AutoAgentProject approve %s %d --skip", a.Mission, a.N)
+			}
+			c.say("  AutoAgentProject approve %s %d%s · AutoAgentProject reject %s %d --note \"why\"", a.Mission, a.N, skip, a.Mission, a.N)
 		}
 	}
 }
@@ -128,7 +136,7 @@ func (c *cli) rejectCommand() *cobra.Command {
 }
 
 func (c *cli) decisionCommand(name, short string, v mission.Verdict, needsNote bool) *cobra.Command {
-	text := ""
+	text, skip := "", false
 	cmd := &cobra.Command{
 		Use:               name + " <id> <number>",
 		Short:             short,
@@ -147,6 +155,10 @@ func (c *cli) decisionCommand(name, short string, v mission.Verdict, needsNote b
 			_, st, _, err := c.mission(args[0])
 			if err != nil {
 				return err
+			}
+			v := v
+			if skip {
+				v = mission.Skipped
 			}
 			key := "terminal-" + uuid.NewString()
 			asked, said, err := decide(st, n, v, text, terminal, key)
@@ -167,5 +179,8 @@ func (c *cli) decisionCommand(name, short string, v mission.Verdict, needsNote b
 		},
 	}
 	cmd.Flags().StringVar(&text, "note", "", "`text` for who asked")
+	if v == mission.Approved {
+		cmd.Flags().BoolVar(&skip, "skip", false, "go on without it, where approvals offers that")
+	}
 	return cmd
 }

@@ -37,6 +37,7 @@ type startOptions struct {
 	model       string
 	gateway     string
 	quietHours  string
+	onError     string
 	keepDocs    bool
 	dryRun      bool
 	wait        bool   // the demo's: to the end, also if systemd ticks it
@@ -97,6 +98,7 @@ func (c *cli) startCommand() *cobra.Command {
 	f.StringVar(&o.model, "model", "", "exact `id` of the model (default "+defaultModel+")")
 	f.StringVar(&o.gateway, "gateway", "on", "`on`: each run reaches the model through a gateway of ours that holds the login and bounds the spend; off: directly")
 	f.StringVar(&o.quietHours, "quiet-hours", "", "`hours` in which only blockers, questions and the end are told: 22:00-07:00 Europe/Berlin")
+	f.StringVar(&o.onError, "on-error", "", "`what` to do when all tries are used up: ask a person, or fail (default ask where a channel is set)")
 	f.BoolVar(&o.keepDocs, "keep-docs", false, "deliver the documents of the steps too, below docs/handoffs/")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, show what would be fixed, make nothing")
 	return cmd

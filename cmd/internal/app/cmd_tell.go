@@ -9,8 +9,8 @@ func (c *cli) tellCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   `tell <id> "<note>"`,
 		Short: "Tell the manager of a mission something",
-		Long: "Leave a note for the manager of a live mission. It reads all notes when it makes its next plan; work that is under\n" +
-			"way goes on. A note approves nothing.",
+		Long: "Leave a note for the manager of a live mission. It looks at its plan again at once, with one run of the model; work\n" +
+			"that is under way goes on. A note approves nothing.",
 		Example:           `  AutoAgentProject tell my-site "use the colours of the old page"`,
 		Args:              exactly(2, "the mission's id and the note"),
 		ValidArgsFunction: c.completeID,

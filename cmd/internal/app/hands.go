@@ -67,11 +67,8 @@ func (h hands) Do(ctx context.Context, a telegram.Action, key string) (string, e
 		return h.resume(ctx, st, m)
 	case telegram.DoAbort:
 		return h.abort(ctx, st, m)
-	case telegram.Approve, telegram.Reject:
-		v := mission.Approved
-		if a.Verb == telegram.Reject {
-			v = mission.Rejected
-		}
+	case telegram.Approve, telegram.Reject, telegram.Skip:
+		v := map[string]mission.Verdict{telegram.Approve: mission.Approved, telegram.Reject: mission.Rejected, telegram.Skip: mission.Skipped}[a.Verb]
 		_, text, err := decide(st, a.N, v, a.Note, byBot, key)
 		return text, err
 	case telegram.Mute, telegram.Unmute:

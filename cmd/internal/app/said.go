@@ -88,7 +88,18 @@ func tell(st *store.Store, text, by, key string) (string, error) {
 	if fresh {
 		note(st, journal.PersonTold, "the manager got a note: %s", cutRunes(strings.Join(strings.Fields(clean(text)), " "), 200))
 	}
-	return fmt.Sprintf("the manager of %s has your note and reads it when it plans next", st.ID()), nil
+	wakeUp(st, "manager")
+	said := fmt.Sprintf("the manager of %s has your note and looks at its plan again now; what is under way goes on", st.ID())
+	pauses, _ := st.Pauses(time.Now())
+	asked, _ := st.Approvals()
+	open := slices.IndexFunc(asked, func(a store.Asked) bool { return a.Open(time.Now()) })
+	switch {
+	case open >= 0:
+		said += fmt.Sprintf(". It is no answer to approval %d: approve or reject does that", asked[open].N)
+	case len(pauses) > 0:
+		said = fmt.Sprintf("the manager of %s has your note and looks at its plan when the mission goes on: %s", st.ID(), pauses[0].Reason)
+	}
+	return said, nil
 }
 
 // setMuted mutes a mission or lifts that.

@@ -147,7 +147,7 @@ func TestTelegram(t *testing.T) {
 	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid)); err != nil || strings.Contains(string(line), botToken) {
 		t.Errorf("%q, %v", line, err)
 	}
-	w.until("the milestone", func() bool { return b.shows("step zero is done") == 1 })
+	w.until("the milestone", func() bool { return b.shows("done: ") == 1 })
 	w.must(5, "poller") // the mission's process has the bot
 	b.writes("/status")
 	w.until("the status", func() bool { return b.shows("phone: working") == 1 })
@@ -209,7 +209,7 @@ func systemdPoller(t *testing.T, who string) {
 			}
 		}
 	}
-	wait("the milestone", func() bool { return b.shows("step zero is done") == 1 })
+	wait("the milestone", func() bool { return b.shows("done: ") == 1 })
 	list := strings.Fields(p.host.Systemctl(who, "list-units", "--no-legend", "--plain", "forge-autoagent-poller@*"))
 	if len(list) == 0 {
 		t.Fatal("there is no poller")
