@@ -73,28 +73,18 @@ const (
 
 func wait(failures int) time.Duration { return min(firstWait<<min(max(failures-1, 0), 10), lastWait) }
 
-// placed is a row and where it lies.
-type placed struct {
-	Row
-	at Outbox
-}
-
 // Step sends at most one message. moved says that there may be more to do at once; until is when to look again, zero
 // for whenever something comes; left is how many messages are not done.
 func (c *Courier) Step(ctx context.Context) (moved bool, until time.Time, left int, err error) {
 	now := c.Now()
-	all, errs := c.pending(now)
+	rows, errs := c.pending(now)
 	health := c.Health()
-	rows := make([]Row, len(all))
-	for i, r := range all {
-		rows[i] = r.Row
-	}
 	next := Choose(rows, now)
 	for _, r := range next.Park {
 		r.State, r.DoneAt = Parked, now.UTC()
-		errs = append(errs, c.save(all, []Row{r}))
+		errs = append(errs, save([]Row{r}))
 	}
-	left = len(all) - len(next.Park)
+	left = len(rows) - len(next.Park)
 	if len(next.Rows) == 0 || errors.Join(errs...) != nil {
 		return len(next.Park) > 0, time.Time{}, left, errors.Join(errs...)
 	}
@@ -104,6 +94,9 @@ func (c *Courier) Step(ctx context.Context) (moved bool, until time.Time, left i
 	batch := next.Rows[0].Batch
 	if batch == "" || next.Rows[0].State == Queued && next.Rows[0].Done == 0 {
 		batch = fmt.Sprintf("%s-%s-%d", next.Rows[0].Mission, next.Rows[0].ID, next.Rows[0].Attempts)
+		if tag := next.Rows[0].box.Tag; tag != "" {
+			batch += "@" + tag
+		}
 	}
 	marked := slices.Clone(next.Rows)
 	for i := range next.Rows {
@@ -117,7 +110,7 @@ func (c *Courier) Step(ctx context.Context) (moved bool, until time.Time, left i
 		if leaving.Swap(true) {
 			return nil
 		}
-		return c.save(all, marked)
+		return save(marked)
 	})
 	if leaving.Load() || err == nil {
 		next.Rows = marked
@@ -166,13 +159,13 @@ func (c *Courier) Step(ctx context.Context) (moved bool, until time.Time, left i
 		c.Log.Info("a message was sent", "message", next.Rows[0].Label, "rows", len(next.Rows), "more", got.More)
 	}
 	if refused == nil || leaving.Load() {
-		err = c.save(all, next.Rows)
+		err = save(next.Rows)
 	} else { // nothing left: of each row only the first failed try is written down, for status
 		first := slices.DeleteFunc(slices.Clone(next.Rows), func(r Row) bool { return r.Attempts > 0 })
 		for i := range first {
 			first[i].Attempts = 1
 		}
-		err = c.save(all, first)
+		err = save(first)
 	}
 	err = errors.Join(err, c.saveHealth(health))
 	if next.Rows[0].State == Sent || next.Rows[0].State == Parked {
@@ -208,7 +201,7 @@ func (c *Courier) Run(ctx context.Context, leave func() bool) error {
 }
 
 // pending are the open rows of all outboxes.
-func (c *Courier) pending(now time.Time) (all []placed, errs []error) {
+func (c *Courier) pending(now time.Time) (all []Row, errs []error) {
 	boxes, err := c.Outboxes()
 	if err != nil {
 		return nil, []error{err}
@@ -225,21 +218,17 @@ func (c *Courier) pending(now time.Time) (all []placed, errs []error) {
 			c.Log.Warn("a message cannot be read and was set aside", "dir", o.Dir, "file", name)
 		}
 		for _, r := range rows {
-			all = append(all, placed{r, o})
+			r.box = o
+			all = append(all, r)
 		}
 	}
 	return all, nil
 }
 
-func (c *Courier) save(all []placed, rows []Row) error {
+func save(rows []Row) error {
 	var errs []error
 	for _, r := range rows {
-		for _, p := range all {
-			if p.ID == r.ID && p.Mission == r.Mission {
-				errs = append(errs, p.at.Save(r))
-				break
-			}
-		}
+		errs = append(errs, r.box.Save(r))
 	}
 	return errors.Join(errs...)
 }

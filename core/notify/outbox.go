@@ -24,7 +24,18 @@ func digestTitle(n int, first, last time.Time) string {
 
 // Outbox is a folder of messages: new/ holds what is not done, sent/ and parked/ what is. Whoever writes messages only
 // adds rows; whoever sends changes them.
-type Outbox struct{ Dir string }
+type Outbox struct {
+	Dir string
+	Tag string // names it in its messages, where another mission has the same id
+}
+
+// Named is a row whose label says of which mission it is also where two have the same id.
+func (o Outbox) Named(r Row) Row {
+	if o.Tag != "" {
+		r.Label = strings.Replace(r.Label, r.Mission, r.Mission+"@"+o.Tag, 1)
+	}
+	return r
+}
 
 const maxRow = 1 << 20
 

@@ -55,6 +55,8 @@ type Row struct {
 	Error     string    `json:"error,omitempty"` // the last try's
 	DoneAt    time.Time `json:"done_at,omitzero"`
 	Closed    bool      `json:"closed,omitempty"` // its buttons were taken away
+
+	box Outbox // where it lies
 }
 
 // Part is a piece of a message: a title in bold and a text.
@@ -209,7 +211,7 @@ func Choose(rows []Row, now time.Time) Next {
 			first := open[i]
 			n.Again = first.State == Unknown
 			for _, r := range open {
-				if r.State == first.State && r.Batch == first.Batch && (r.Batch != "" || r.ID == first.ID && r.Mission == first.Mission) {
+				if r.State == first.State && r.Batch == first.Batch && (r.Batch != "" || r.ID == first.ID && r.box == first.box) {
 					n.Rows = append(n.Rows, r)
 				}
 			}
@@ -246,7 +248,7 @@ func Compose(rows []Row, again bool) Message {
 		m.Parts = append(m.Parts, Part{Level: journal.Milestone, Title: digestTitle(len(rows), first, last)})
 	}
 	for _, r := range rows {
-		m.Parts = append(m.Parts, Part{Label: r.Label, Level: r.Level, Title: Clean(r.Title), Text: Clean(r.Text)})
+		m.Parts = append(m.Parts, Part{Label: r.box.Named(r).Label, Level: r.Level, Title: Clean(r.Title), Text: Clean(r.Text)})
 		if r.Level == journal.Blocker || r.Level == journal.End && m.Level != journal.Blocker {
 			m.Level = r.Level
 		}

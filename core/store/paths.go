@@ -32,6 +32,13 @@ func (r Root) Missions() string { return filepath.Join(string(r), "autoagent-mis
 // Caps is where the ledgers of what all missions may spend together lie. No id begins with a dot.
 func (r Root) Caps() string { return filepath.Join(r.Home(), ".caps") }
 
+// OfNotify takes the folder of a mission's messages apart.
+func OfNotify(dir string) (root Root, id string, ok bool) {
+	id = filepath.Base(filepath.Dir(dir))
+	root = Root(filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(dir)))))
+	return root, id, mission.CheckID(id) == nil && root.Mission(id).Notify() == dir
+}
+
 // Mission returns the store of one mission; it need not exist.
 func (r Root) Mission(id string) *Store { return &Store{root: r, id: id} }
 

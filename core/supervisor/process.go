@@ -93,8 +93,8 @@ func (l *lastBytes) String() string {
 // becomeSubreaper makes orphans of the ticks children of this process instead of init's, so that none is lost.
 func becomeSubreaper() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// children returns the living descendants of this process, zombies left out.
-func children() ([]proc.ID, error) {
+// children returns the living descendants of this process, zombies left out, and so is spare with all that it started.
+func children(spare proc.ID) ([]proc.ID, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
@@ -119,9 +119,16 @@ func children() ([]proc.ID, error) {
 		dead[pid] = f[0] == "Z" || f[0] == "X"
 	}
 	self := os.Getpid()
+	spared := 0
+	if same, err := spare.Alive(); err == nil && same { // its number may be another's by now
+		spared = spare.PID
+	}
 	var out []proc.ID
 	for pid := range parent {
-		for up, hops := parent[pid], 0; up > 1 && hops < 1000; up, hops = parent[up], hops+1 {
+		if pid == spared {
+			continue
+		}
+		for up, hops := parent[pid], 0; up > 1 && up != spared && hops < 1000; up, hops = parent[up], hops+1 {
 			if up != self {
 				continue
 			}

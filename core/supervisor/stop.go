@@ -215,7 +215,7 @@ func (s *Supervisor) killAndProve(st *store.Store, m mission.Mission, ticks []pr
 			_ = t.Signal(unix.SIGKILL)
 		}
 		if l != nil {
-			kids, err := children()
+			kids, err := children(l.beside)
 			if err != nil {
 				return "", err
 			}

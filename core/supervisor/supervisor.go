@@ -39,6 +39,9 @@ type Supervisor struct {
 	Every map[mission.Role]time.Duration
 	// Grace is how long a tick may take to end its run after SIGTERM.
 	Grace time.Duration
+	// Beside starts a process of this program's own that is none of the mission's, such as a poller, and returns it. A stop
+	// leaves it alone, and what it started. It is called when the ticks' cgroup stands, so that it is not in there; nil: none.
+	Beside func() proc.ID
 	// Limits bound all ticks of a mission but the guard's, and all that they start, together, where this process may make
 	// a cgroup; zero: cgroup.Default.
 	Limits cgroup.Limits
@@ -136,6 +139,9 @@ func (s *Supervisor) Start(ctx context.Context, id string) (mission.Stop, error)
 	if err := l.takeGroup(); err != nil {
 		return mission.Stop{}, err
 	}
+	if s.Beside != nil {
+		l.beside = s.Beside()
+	}
 	if err := l.open(); err != nil {
 		l.close()
 		return mission.Stop{}, err
@@ -186,6 +192,7 @@ type loop struct {
 	agents map[string]*agent
 	ended  chan end
 	woken  chan string
+	beside proc.ID
 }
 
 // open makes the sockets and puts every agent's first tick at now.

@@ -46,18 +46,17 @@ func (c *clock) add(d time.Duration) {
 
 // hand is what does the person's bidding in tests: it decides and notes for real and counts.
 type hand struct {
-	root store.Root
 	now  func() time.Time
 	mu   sync.Mutex
 	did  []string
 	fail error
 }
 
-func (h *hand) Live(context.Context) ([]string, error) {
-	ids, err := h.root.IDs()
+func (h *hand) Live(_ context.Context, root store.Root) ([]string, error) {
+	ids, err := root.IDs()
 	var live []string
 	for _, id := range ids {
-		if stop, err := h.root.Mission(id).Stopped(); err == nil && stop == nil {
+		if stop, err := root.Mission(id).Stopped(); err == nil && stop == nil {
 			live = append(live, id)
 		}
 	}
@@ -71,9 +70,9 @@ func (h *hand) Do(_ context.Context, a Action, key string) (string, error) {
 		return "", h.fail
 	}
 	h.did = append(h.did, strings.TrimSpace(fmt.Sprintf("%s %s %s", a.Verb, a.Mission, a.Note)))
-	st := h.root.Mission(a.Mission)
+	st := a.Root.Mission(a.Mission)
 	switch a.Verb {
-	case Approve, Reject:
+	case Approve, Reject, Skip:
 		v := mission.Approved
 		if a.Verb == Reject {
 			v = mission.Rejected
@@ -108,6 +107,7 @@ type world struct {
 	hand  *hand
 	log   *lockedBuffer
 	root  store.Root
+	roots []store.Root
 }
 
 func newWorld(t testing.TB, ids ...string) *world {
@@ -122,9 +122,9 @@ func worldAt(t testing.TB, dir string, f *fake, ids ...string) *world {
 		ok(t, os.MkdirAll(root.Mission(id).Dir(), 0o700))
 		ok(t, root.Mission(id).PrepareTombstone())
 	}
-	w := &world{t: t, fake: f, clock: &clock{now: noon}, log: &lockedBuffer{}, root: root}
-	w.hand = &hand{root: root, now: w.clock.Now}
-	w.Poller = &Poller{Client: f.client(), Who: Who{User: testUser, Chat: testChat}, Root: root, Dir: Folder(root.Host(), testToken),
+	w := &world{t: t, fake: f, clock: &clock{now: noon}, log: &lockedBuffer{}, root: root, roots: []store.Root{root}}
+	w.hand = &hand{now: w.clock.Now}
+	w.Poller = &Poller{Client: f.client(), Who: Who{User: testUser, Chat: testChat}, Roots: func() ([]store.Root, error) { return w.roots, nil }, Dir: Folder(root.Host(), testToken),
 		Bot: Hash(testToken), Hands: w.hand, Now: w.clock.Now, Log: slog.New(slog.NewTextHandler(w.log, nil)), PollTime: time.Second, Pause: 10 * time.Millisecond}
 	ok(t, w.Open())
 	return w
@@ -139,7 +139,7 @@ func (w *world) put(id, label, text string, level journal.Level) {
 func (w *world) box(id string) notify.Outbox { return notify.Outbox{Dir: w.root.Mission(id).Notify()} }
 
 func (w *world) courier() *notify.Courier {
-	return &notify.Courier{Channel: Sender{Client: w.Client, Chat: w.Chat, Moved: w.moved}, Outboxes: func() ([]notify.Outbox, error) { return Outboxes(w.Root, w.Outbox()) },
+	return &notify.Courier{Channel: Sender{Client: w.Client, Chat: w.Chat, Moved: w.moved}, Outboxes: func() ([]notify.Outbox, error) { return w.outboxes() },
 		Dir: w.Dir, Now: w.Now, Log: w.Log}
 }
 

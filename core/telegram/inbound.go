@@ -8,7 +8,6 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
-	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/notify"
 	"example.com/AutoAgentProject/core/store"
 )
@@ -41,15 +40,17 @@ const (
 
 // Action is something that the person asked for. It is kept until it is done, so that it is done once whatever dies.
 type Action struct {
-	Update  int       `json:"update"`
-	At      time.Time `json:"at"`
-	Verb    string    `json:"verb"`
-	Mission string    `json:"mission,omitempty"` // "": the only live one
-	N       int       `json:"n,omitempty"`       // of the approval
-	Note    string    `json:"note,omitempty"`
-	Token   string    `json:"token,omitempty"` // of the button
-	Query   string    `json:"query,omitempty"` // the press, to be answered
-	Tries   int       `json:"tries,omitempty"`
+	Update  int        `json:"update"`
+	At      time.Time  `json:"at"`
+	Verb    string     `json:"verb"`
+	Mission string     `json:"mission,omitempty"` // "": the only live one
+	Tag     string     `json:"tag,omitempty"`     // names its root, where several have a mission of that id
+	Root    store.Root `json:"-"`                 // found when it is done
+	N       int        `json:"n,omitempty"`       // of the approval
+	Note    string     `json:"note,omitempty"`
+	Token   string     `json:"token,omitempty"` // of the button
+	Query   string     `json:"query,omitempty"` // the press, to be answered
+	Tries   int        `json:"tries,omitempty"`
 }
 
 // Key names the action for whoever keeps what it did.
@@ -122,8 +123,9 @@ func command(a Action, text string, known func(string) bool) Action {
 	}
 	if !strings.HasPrefix(text, "/") {
 		a.Verb, a.Note = Tell, text
-		if id, rest, ok := strings.Cut(text, ":"); ok && mission.CheckID(id) == nil && known(id) && strings.TrimSpace(rest) != "" {
-			a.Mission, a.Note = id, strings.TrimSpace(rest)
+		name, rest, ok := strings.Cut(text, ":")
+		if id, tag, is := splitTag(name); ok && is && known(id) && strings.TrimSpace(rest) != "" {
+			a.Mission, a.Tag, a.Note = id, tag, strings.TrimSpace(rest)
 		}
 		return a
 	}
@@ -134,8 +136,9 @@ func command(a Action, text string, known func(string) bool) Action {
 		return a
 	}
 	named := func() {
-		if id, more := word(rest); mission.CheckID(id) == nil {
-			a.Mission, rest = id, more
+		name, more := word(rest)
+		if id, tag, ok := splitTag(name); ok {
+			a.Mission, a.Tag, rest = id, tag, more
 		}
 	}
 	switch verb {
@@ -156,8 +159,9 @@ func command(a Action, text string, known func(string) bool) Action {
 		a.N, a.Note = n, note
 	case Tell:
 		a.Verb = Tell
-		if id, more := word(rest); mission.CheckID(id) == nil && known(id) {
-			a.Mission, rest = id, more
+		name, more := word(rest)
+		if id, tag, ok := splitTag(name); ok && known(id) {
+			a.Mission, a.Tag, rest = id, tag, more
 		}
 		if a.Note = rest; rest == "" {
 			return wrong("write /tell, the mission's id, and the note")

@@ -157,7 +157,7 @@ func TestWhichMission(t *testing.T) {
 	for _, text := range []string{"/pause", "/abort", "/approve 1", "a note", "/mute"} {
 		w.fake.writes(text)
 		w.take()
-		if !strings.Contains(w.lastAnswer(), "[my-site shop]") {
+		if !strings.Contains(w.lastAnswer(), "my-site, shop") {
 			t.Errorf("%q: %q", text, w.lastAnswer())
 		}
 	}

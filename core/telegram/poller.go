@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
+	"strings"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
@@ -21,18 +21,18 @@ import (
 // Hands do what the person asks for, in the same way as the command line. Each may be called again for an action that was
 // done already, and then does no harm.
 type Hands interface {
-	// Live are the missions that did not end.
-	Live(ctx context.Context) ([]string, error)
-	// Do returns what to answer.
+	// Live are the missions of a root that did not end.
+	Live(ctx context.Context, root store.Root) ([]string, error)
+	// Do returns what to answer. The action names its root; without a mission it is about all of that root.
 	Do(ctx context.Context, a Action, key string) (string, error)
 }
 
-// Poller is the one process that has a bot: it sends what lies in the outboxes of all missions of a root, and takes in
-// what the person says.
+// Poller is the one process that has a bot: it sends what lies in the outboxes of all missions of all roots of its user, and
+// takes in what the person says.
 type Poller struct {
 	Client *Client
 	Who    Who
-	Root   store.Root
+	Roots  func() ([]store.Root, error)
 	Dir    string // the bot's folder
 	Bot    string // Hash of the token
 	Hands  Hands
@@ -55,16 +55,19 @@ const (
 // Outbox is where answers of the poller itself lie.
 func (p *Poller) Outbox() notify.Outbox { return notify.Outbox{Dir: p.Dir} }
 
-// Outboxes are those of all missions and the poller's own.
-func Outboxes(root store.Root, own ...notify.Outbox) ([]notify.Outbox, error) {
-	ids, err := root.IDs()
+// outboxes are those of all missions and the poller's own.
+func (p *Poller) outboxes() ([]notify.Outbox, error) {
+	roots, err := p.Roots()
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
-		own = append(own, notify.Outbox{Dir: root.Mission(id).Notify()})
-	}
-	return own, nil
+	return Outboxes(roots, p.Outbox())
+}
+
+// knows says whether any root has a mission of that id.
+func (p *Poller) knows(id string) bool {
+	roots, _ := p.Roots()
+	return slices.ContainsFunc(roots, func(r store.Root) bool { return r.Mission(id).Exists() })
 }
 
 // Open reads what an earlier poller left. It must be called before anything else.
@@ -106,7 +109,7 @@ func (p *Poller) Run(ctx context.Context, leave func() bool) error {
 	}
 	courier := &notify.Courier{
 		Channel:  Sender{Client: p.Client, Chat: p.Chat, Moved: p.moved, Every: p.Every},
-		Outboxes: func() ([]notify.Outbox, error) { return Outboxes(p.Root, p.Outbox()) },
+		Outboxes: p.outboxes,
 		Dir:      p.Dir, Now: p.Now, Log: p.Log,
 	}
 	// One goroutine waits at Telegram; all that has a state happens in this one.
@@ -201,13 +204,12 @@ func (p *Poller) listen(ctx context.Context, offset int, got chan<- []tgbotapi.U
 func (p *Poller) Take(list []tgbotapi.Update) error {
 	next := p.state
 	next.Actions = slices.Clone(p.state.Actions)
-	known := func(id string) bool { return p.Root.Mission(id).Exists() }
 	for _, u := range list {
 		if u.UpdateID < next.Offset {
 			continue
 		}
 		next.Offset = u.UpdateID + 1
-		a, from, ok := Read(u, p.Who, known, p.Now())
+		a, from, ok := Read(u, p.Who, p.knows, p.Now())
 		if ok {
 			next.Actions = append(next.Actions, a)
 			continue
@@ -304,65 +306,93 @@ func (p *Poller) do(ctx context.Context, a *Action) (text string, buttons []noti
 		return HelpText, nil, nil
 	}
 	if a.Mission == "" {
-		live, err := p.Hands.Live(ctx)
-		if err != nil {
-			return "", nil, err
+		if text, err := p.onlyOne(ctx, a); err != nil || text != "" {
+			return text, nil, err
 		}
-		switch {
-		case a.Verb == Status && len(live) == 0:
-			return "no mission is live", nil, nil
-		case a.Verb == Status:
-			a.Mission = "" // all of them
-		case len(live) == 1:
-			a.Mission = live[0]
-		case len(live) == 0:
-			return "no mission is live; name the mission", nil, nil
-		default:
-			return fmt.Sprintf("%d missions are live, name one of them: %v", len(live), live), nil, nil
+	} else if a.Verb == DoAbort || a.Verb == Keep {
+		i := slices.IndexFunc(p.state.Aborts, func(q Abortq) bool { return q.Mission == a.Mission && q.Token == a.Token && a.At.Before(q.Until) })
+		if i < 0 {
+			return "this question is closed; /abort " + a.Mission + " asks again", nil, nil
 		}
-	} else if !p.Root.Mission(a.Mission).Exists() {
-		return "there is no mission " + a.Mission, nil, nil
+		a.Root = p.state.Aborts[i].Root
+	} else if err := p.where(a); err != nil {
+		if usererr.CodeOf(err) == usererr.NotFound || usererr.CodeOf(err) == usererr.Usage {
+			return err.Error(), nil, nil
+		}
+		return "", nil, err
 	}
 	switch a.Verb {
 	case Abort:
-		token, err := p.askAbort(a.Mission)
+		token, err := p.askAbort(a.Mission, a.Root)
 		return fmt.Sprintf("Abort %s for good? Nothing happens until you say so.", a.Mission),
 			notify.AbortButtons(a.Mission, token), err
 	case Keep:
-		return a.Mission + " goes on", nil, p.endAsk(a.Mission)
-	case DoAbort:
-		if !p.asked(a.Mission, a.Token, a.At) {
-			return "this question is closed; /abort " + a.Mission + " asks again", nil, nil
-		}
-		if text, err = p.Hands.Do(ctx, *a, a.Key(p.Bot)); err != nil {
-			return "", nil, err
-		}
-		return text, nil, nil
-	case Approve, Reject, Skip:
-		if a.Query != "" {
-			asked, err := p.Root.Mission(a.Mission).Approval(a.N)
-			if err != nil {
-				return "", nil, err
-			}
-			if asked.Token() != a.Token {
-				return "this button belongs to something else than what is asked now; nothing was decided", nil, nil
-			}
-		}
+		return a.Mission + " goes on", nil, p.endAsk(a.Mission, a.Root)
 	}
 	text, err = p.Hands.Do(ctx, *a, a.Key(p.Bot))
 	return text, nil, err
 }
 
+// onlyOne finds the mission that is meant where none is named: the only one that is live. A text is the answer already.
+func (p *Poller) onlyOne(ctx context.Context, a *Action) (text string, err error) {
+	roots, err := p.Roots()
+	if err != nil {
+		return "", err
+	}
+	var live, said []string
+	tag, n := tags(roots), map[string]int{}
+	for _, r := range roots {
+		ids, err := p.Hands.Live(ctx, r)
+		if err != nil {
+			return "", err
+		}
+		for _, id := range ids {
+			n[id]++
+		}
+		if a.Verb == Status && len(ids) > 0 { // all of them
+			b := *a
+			b.Root = r
+			one, err := p.Hands.Do(ctx, b, a.Key(p.Bot))
+			if err != nil {
+				return "", err
+			}
+			said = append(said, one)
+		}
+		for _, id := range ids {
+			if a.Mission, a.Root = id, r; len(roots) > 1 {
+				id += "@" + tag[r]
+			}
+			live = append(live, id)
+		}
+	}
+	switch {
+	case a.Verb == Status && len(live) == 0:
+		return "no mission is live", nil
+	case a.Verb == Status:
+		return strings.Join(said, "\n\n"), nil
+	case len(live) == 1:
+		return "", nil
+	case len(live) == 0:
+		return "no mission is live; name the mission", nil
+	}
+	for i, l := range live { // the root only where it is needed
+		if id, _, _ := strings.Cut(l, "@"); n[id] == 1 {
+			live[i] = id
+		}
+	}
+	return fmt.Sprintf("%d missions are live, name one of them: %s", len(live), strings.Join(live, ", ")), nil
+}
+
 // askAbort opens the question whether to abort a mission; one that stands is kept.
-func (p *Poller) askAbort(id string) (string, error) {
+func (p *Poller) askAbort(id string, root store.Root) (string, error) {
 	for _, q := range p.state.Aborts {
-		if q.Mission == id && p.Now().Before(q.Until) {
+		if q.Mission == id && q.Root == root && p.Now().Before(q.Until) {
 			return q.Token, nil
 		}
 	}
-	q := Abortq{Mission: id, Token: rand.Text()[:10], Until: p.Now().Add(abortAsk).UTC()}
+	q := Abortq{Mission: id, Root: root, Token: rand.Text()[:10], Until: p.Now().Add(abortAsk).UTC()}
 	next := p.state
-	next.Aborts = append(slices.DeleteFunc(slices.Clone(p.state.Aborts), func(o Abortq) bool { return o.Mission == id }), q)
+	next.Aborts = append(slices.DeleteFunc(slices.Clone(p.state.Aborts), func(o Abortq) bool { return o.Mission == id && o.Root == root }), q)
 	if err := next.Write(p.Dir); err != nil {
 		return "", err
 	}
@@ -370,13 +400,9 @@ func (p *Poller) askAbort(id string) (string, error) {
 	return q.Token, nil
 }
 
-func (p *Poller) asked(id, token string, at time.Time) bool {
-	return slices.ContainsFunc(p.state.Aborts, func(q Abortq) bool { return q.Mission == id && q.Token == token && at.Before(q.Until) })
-}
-
-func (p *Poller) endAsk(id string) error {
+func (p *Poller) endAsk(id string, root store.Root) error {
 	next := p.state
-	next.Aborts = slices.DeleteFunc(slices.Clone(p.state.Aborts), func(q Abortq) bool { return q.Mission == id })
+	next.Aborts = slices.DeleteFunc(slices.Clone(p.state.Aborts), func(q Abortq) bool { return q.Mission == id && q.Root == root })
 	if err := next.Write(p.Dir); err != nil {
 		return err
 	}
@@ -386,27 +412,27 @@ func (p *Poller) endAsk(id string) error {
 
 // closeButtons takes the buttons off the messages of approvals that were answered, wherever that was, and says how.
 func (p *Poller) closeButtons(ctx context.Context) {
-	ids, err := p.Root.IDs()
+	boxes, err := p.outboxes()
 	if err != nil {
 		return
 	}
-	for _, id := range ids {
-		st := p.Root.Mission(id)
-		if !dirExists(st.Dir() + "/approvals") {
+	for _, box := range boxes {
+		root, id, ok := store.OfNotify(box.Dir)
+		st := root.Mission(id)
+		if !ok || !dirExists(st.Dir()+"/approvals") {
 			continue
 		}
 		asked, err := st.Approvals()
 		if err != nil || !slices.ContainsFunc(asked, func(a store.Asked) bool { return a.Decision != nil }) {
 			continue
 		}
-		box := notify.Outbox{Dir: st.Notify()}
 		sent, _ := box.Done(notify.Sent, "approval-")
 		for _, r := range sent {
 			i := slices.IndexFunc(asked, func(a store.Asked) bool { return a.N == r.Approval && a.Decision != nil })
 			if r.Closed || r.MessageID == 0 || len(r.Buttons) == 0 || i < 0 {
 				continue
 			}
-			m := notify.Compose([]notify.Row{r}, false)
+			m := notify.Compose([]notify.Row{box.Named(r)}, false)
 			text, bold := m.Text()
 			tail := "\n\n" + asked[i].Decision.Said()
 			text = Cut(text, MaxText-notify.Units(tail))
@@ -421,9 +447,4 @@ func (p *Poller) closeButtons(ctx context.Context) {
 			return // one at a time: sending goes before
 		}
 	}
-}
-
-func dirExists(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.IsDir()
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -30,9 +31,10 @@ type State struct {
 
 // Abortq is a question whether to abort a mission.
 type Abortq struct {
-	Mission string    `json:"mission"`
-	Token   string    `json:"token"`
-	Until   time.Time `json:"until"`
+	Mission string     `json:"mission"`
+	Root    store.Root `json:"root"`
+	Token   string     `json:"token"`
+	Until   time.Time  `json:"until"`
 }
 
 // Stranger is who wrote last and is not the person: the id that doctor shows for pairing. Its words are not kept.
@@ -44,7 +46,7 @@ type Stranger struct {
 
 const stateVersion = 1
 
-// Folder is where a bot's files lie below a root's host folder.
+// Folder is where a bot's files lie below the folder of all channels of a user.
 func Folder(host, token string) string { return filepath.Join(host, "telegram-"+Hash(token)) }
 
 // ReadState reads the state; without one it is empty. One that cannot be read is an error: guessing could do things twice.

@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	}
 	c, err := New(testToken, os.Getenv(childEndpoint))
 	if err == nil {
-		p := &Poller{Client: c, Who: Who{User: testUser, Chat: testChat}, Root: root, Dir: Folder(root.Host(), testToken), Bot: Hash(testToken),
-			Hands: &hand{root: root, now: time.Now}, Now: time.Now, Log: slog.New(slog.DiscardHandler), PollTime: time.Second, Pause: 5 * time.Millisecond, Every: time.Millisecond}
+		p := &Poller{Client: c, Who: Who{User: testUser, Chat: testChat}, Roots: func() ([]store.Root, error) { return []store.Root{root}, nil }, Dir: Folder(root.Host(), testToken), Bot: Hash(testToken),
+			Hands: &hand{now: time.Now}, Now: time.Now, Log: slog.New(slog.DiscardHandler), PollTime: time.Second, Pause: 5 * time.Millisecond, Every: time.Millisecond}
 		err = p.Run(context.Background(), func() bool {
 			sent, _ := notify.Outbox{Dir: root.Mission("my-site").Notify()}.Done(notify.Sent, "approval-")
 			return p.state.Offset == 1003 && len(sent) == 1 && sent[0].Closed

@@ -4,17 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"sync"
+	"strconv"
+	"syscall"
 	"time"
 
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/notify"
+	"example.com/AutoAgentProject/core/proc"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/supervisor"
 	"example.com/AutoAgentProject/core/systemdengine"
 	"example.com/AutoAgentProject/core/telegram"
 	"example.com/AutoAgentProject/core/units"
@@ -144,16 +149,25 @@ func (c *cli) channelSentence() string {
 	return "no channel is set: messages stay in notify/ and the log"
 }
 
-// poller is what carries the messages of a root and, with Telegram, brings back what the person says.
+// poller is what carries the messages of all roots of this user and, with Telegram, brings back what the person says.
 type poller struct {
-	hash string // names the bot or the channel for the lock
-	dir  string // its files
-	run  func(ctx context.Context, leave func() bool) error
+	hash  string // names the bot or the channel for the lock
+	dir   string // its files
+	roots telegram.Roots
+	run   func(ctx context.Context, leave func() bool) error
 }
 
-// poller wires the configured channel. Without one it is an error.
+// channelsFolder is where the files of this user's channels lie: with no root, since a channel serves all of them.
+func (c *cli) channelsFolder(root store.Root) string {
+	if home := c.env.Getenv("HOME"); filepath.IsAbs(home) && exists(home) {
+		return filepath.Join(home, ".local", "state", "autoagent", "channels")
+	}
+	return filepath.Join(root.Host(), "channels")
+}
+
+// poller wires the configured channel, and lets it serve this root too. Without a channel it is an error.
 func (c *cli) poller(root store.Root, cfg config, log *slog.Logger) (*poller, error) {
-	host := root.Host()
+	host := c.channelsFolder(root)
 	switch cfg.carrier() {
 	case byTelegram:
 		path, err := c.tokenFile(cfg)
@@ -168,19 +182,26 @@ func (c *cli) poller(root store.Root, cfg config, log *slog.Logger) (*poller, er
 		if err != nil {
 			return nil, err
 		}
-		p := &telegram.Poller{Client: client, Who: telegram.Who{User: cfg.TelegramUser, Chat: cfg.TelegramChat}, Root: root,
-			Dir: telegram.Folder(host, token), Bot: telegram.Hash(token), Hands: hands{c, root}, Now: time.Now, Log: log}
-		return &poller{telegram.Hash(token), p.Dir, p.Run}, nil
+		roots := telegram.Roots{Dir: telegram.Folder(host, token)}
+		p := &telegram.Poller{Client: client, Who: telegram.Who{User: cfg.TelegramUser, Chat: cfg.TelegramChat}, Roots: roots.All,
+			Dir: roots.Dir, Bot: telegram.Hash(token), Hands: hands{c}, Now: time.Now, Log: log}
+		return &poller{telegram.Hash(token), p.Dir, roots, p.Run}, roots.Add(root)
 	case byExec, byWebhook:
 		var ch notify.Channel = notify.Exec{Program: cfg.NotifyExec, Env: tickEnvironment(c.env.Getenv)}
 		if cfg.carrier() == byWebhook {
 			ch = notify.Webhook{URL: cfg.NotifyWebhook}
 		}
 		name := cfg.carrier() + "-" + telegram.Hash(cfg.NotifyExec+cfg.NotifyWebhook)
-		courier := &notify.Courier{Channel: ch, Outboxes: func() ([]notify.Outbox, error) { return telegram.Outboxes(root) },
-			Dir: filepath.Join(host, name), Now: time.Now, Log: log}
-		// One that only sends is one for each root.
-		return &poller{telegram.Hash(name + string(root)), courier.Dir, courier.Run}, nil
+		roots := telegram.Roots{Dir: filepath.Join(host, name)}
+		courier := &notify.Courier{Channel: ch, Dir: roots.Dir, Now: time.Now, Log: log, Outboxes: func() ([]notify.Outbox, error) {
+			all, err := roots.All()
+			if err != nil {
+				return nil, err
+			}
+			return telegram.Outboxes(all)
+		}}
+		// Only this user's: another one's program is another channel.
+		return &poller{telegram.Hash(name + strconv.Itoa(os.Geteuid())), courier.Dir, roots, courier.Run}, roots.Add(root)
 	}
 	return nil, usererr.New(usererr.Usage, "see docs/reporter.md", "no channel is configured, so there is nothing to carry")
 }
@@ -190,9 +211,13 @@ func (p *poller) lock() (unlock func(), err error) {
 	return telegram.Lock(telegram.LockFolder(), p.hash)
 }
 
-// nothingLive says whether no mission of the root is live.
-func nothingLive(root store.Root) func() bool {
-	return func() bool {
+// nothingLive says whether no mission that it serves is live.
+func (p *poller) nothingLive() bool {
+	roots, err := p.roots.All()
+	if err != nil {
+		return false
+	}
+	for _, root := range roots {
 		ids, err := root.IDs()
 		if err != nil {
 			return false
@@ -203,8 +228,8 @@ func nothingLive(root store.Root) func() bool {
 				return false
 			}
 		}
-		return true
 	}
+	return true
 }
 
 // ended says whether the last message of a mission that stopped was made.
@@ -216,27 +241,40 @@ func ended(st *store.Store, stop mission.Stop) bool {
 // lastWords is how long the process that finished a mission tries to bring its last message out.
 const lastWords = 10 * time.Second
 
-// carryAlong carries messages while a mission is ticked in this process, unless another poller does. What it returns ends
-// that when the last message is out, or after lastWords; what is left stays in the outbox for whoever comes next.
-func (c *cli) carryAlong(ctx context.Context, root store.Root, m mission.Mission) (end func()) {
+// carryAlong lets messages be carried while a mission is ticked in this process, unless another poller does. What it returns
+// ends that when the last message is out, or after lastWords; what is left stays in the outbox for whoever comes next.
+//
+// A program of the person's is started by a process of its own beside the supervisor, which takes every other child of this
+// process for one of the mission's.
+func (c *cli) carryAlong(ctx context.Context, s *supervisor.Supervisor, m mission.Mission) (end func()) {
 	cfg, err := c.config()
 	if err != nil || cfg.carrier() == byNobody || m.Scripted { // a play bothers nobody
 		return func() {}
 	}
-	p, err := c.poller(root, cfg, discard())
+	p, err := c.poller(s.Root, cfg, discard())
 	if err != nil {
 		c.progress("messages stay in notify/: %v", err)
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	last := make(chan struct{})
-	var done sync.WaitGroup
-	carry := func(leave func() bool) {
-		if unlock, err := p.lock(); err == nil {
-			_ = p.run(ctx, leave)
-			unlock()
-		}
+	if cfg.carrier() == byExec {
+		b := &beside{c: c, root: s.Root}
+		s.Beside = b.start
+		return b.end
 	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	last, done := make(chan struct{}), make(chan struct{})
+	go func() { defer close(done); p.along(ctx, last) }()
+	return func() {
+		close(last)
+		stop := time.AfterFunc(lastWords, cancel)
+		<-done
+		stop.Stop()
+		cancel()
+	}
+}
+
+// along carries messages until last is closed and the last message is out.
+func (p *poller) along(ctx context.Context, last <-chan struct{}) {
 	over := func() bool {
 		select {
 		case <-last:
@@ -245,39 +283,70 @@ func (c *cli) carryAlong(ctx context.Context, root store.Root, m mission.Mission
 			return false
 		}
 	}
-	done.Go(func() {
-		if cfg.carrier() == byExec { // the supervisor takes every child of this process for one of the mission's
-			select {
-			case <-last:
-				carry(over)
-			case <-ctx.Done():
-			}
+	for {
+		if unlock, err := p.lock(); err == nil {
+			_ = p.run(ctx, over)
+			unlock()
+		}
+		select {
+		case <-ctx.Done():
 			return
+		case <-last:
+			return
+		case <-time.After(5 * time.Second): // another poller has it; it may go away
 		}
-		for {
-			carry(over)
-			select {
-			case <-ctx.Done():
-				return
-			case <-last:
-				return
-			case <-time.After(5 * time.Second): // another poller has it; it may go away
-			}
-		}
-	})
-	return func() {
-		close(last)
-		stop := time.AfterFunc(lastWords, cancel)
-		done.Wait()
-		stop.Stop()
-		cancel()
 	}
+}
+
+// beside is a poller in a process of its own that ends when this one does.
+type beside struct {
+	c    *cli
+	root store.Root
+	cmd  *exec.Cmd
+	pipe io.Closer
+}
+
+// start starts it. It is told that this process ends by the end of its standard input.
+func (b *beside) start() proc.ID {
+	self, err := os.Executable()
+	if err == nil {
+		b.cmd = exec.Command(self, "poller", "--until-eof", "--root", string(b.root))
+		b.cmd.Env = tickEnvironment(b.c.env.Getenv)
+		if path := b.c.env.Getenv("AUTOAGENT_CONFIG"); path != "" {
+			b.cmd.Env = append(b.cmd.Env, "AUTOAGENT_CONFIG="+path)
+		}
+		b.cmd.Dir, b.cmd.SysProcAttr = "/", &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is none of its business
+		if b.pipe, err = b.cmd.StdinPipe(); err == nil {
+			err = b.cmd.Start()
+		}
+	}
+	if err != nil {
+		b.c.progress("messages stay in notify/: %v", err)
+		b.cmd = nil
+		return proc.ID{}
+	}
+	id, err := proc.Of(b.cmd.Process.Pid)
+	if err != nil {
+		b.c.progress("messages stay in notify/: %v", err)
+	}
+	return id
+}
+
+// end waits until it has brought the last message out.
+func (b *beside) end() {
+	if b.cmd == nil {
+		return
+	}
+	_ = b.pipe.Close()
+	slow := time.AfterFunc(lastWords+5*time.Second, func() { _ = b.cmd.Process.Kill() })
+	_ = b.cmd.Wait() // whatever it says: the supervisor may have collected it
+	slow.Stop()
 }
 
 // pollerTaken is the error for a second poller of a channel.
 func pollerTaken(err error) error {
 	if errors.Is(err, telegram.ErrTaken) {
-		return usererr.New(usererr.Conflict, "one poller serves all missions of a root; a second root needs a bot of its own", "another poller on this host has this channel")
+		return usererr.New(usererr.Conflict, "it serves all missions of its user; another user needs a bot of their own", "another poller on this host has this channel")
 	}
 	return err
 }

@@ -1,19 +1,22 @@
 package app
 
 import (
+	"context"
+	"io"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
 
 func (c *cli) pollerCommand() *cobra.Command {
-	leave := false
+	leave, eof := false, false
 	cmd := &cobra.Command{
 		Use:   "poller",
 		Short: "Bring messages to the person and answers back",
-		Long: "Carry the messages of all missions of a root over the configured channel, in the foreground, until it is ended.\n" +
-			"With Telegram it also brings back what the person says. There is one for a bot on a host; missions do not need it.",
+		Long: "Carry the messages of all missions over the configured channel, in the foreground, until it is ended. It serves this\n" +
+			"root and all others of this user that had missions with this channel. With Telegram it also brings back what the person says. There is one for a bot on a host; missions do not need it.",
 		Example: "  AutoAgentProject poller --until-idle",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -29,6 +32,9 @@ func (c *cli) pollerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if eof {
+				return c.pollUntilEOF(cmd.Context(), p)
+			}
 			unlock, err := p.lock()
 			if err != nil {
 				return pollerTaken(err)
@@ -38,11 +44,27 @@ func (c *cli) pollerCommand() *cobra.Command {
 			defer stop()
 			var done func() bool
 			if leave {
-				done = nothingLive(root)
+				done = p.nothingLive
 			}
 			return p.run(ctx, done)
 		},
 	}
 	cmd.Flags().BoolVar(&leave, "until-idle", false, "end when no mission is live and no message is left to send")
+	cmd.Flags().BoolVar(&eof, "until-eof", false, "end when standard input does: for the process that ticks a mission")
+	_ = cmd.Flags().MarkHidden("until-eof")
 	return cmd
+}
+
+// pollUntilEOF carries messages beside a process that ticks a mission, until that has ended and its last message is out.
+func (c *cli) pollUntilEOF(ctx context.Context, p *poller) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	last := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, c.env.Stdin)
+		close(last)
+		time.AfterFunc(lastWords, cancel)
+	}()
+	p.along(ctx, last)
+	return nil
 }

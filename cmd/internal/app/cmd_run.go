@@ -26,8 +26,9 @@ func (c *cli) tickToTheEnd(ctx context.Context, root store.Root, m mission.Missi
 	signal.Notify(caught, syscall.SIGPIPE, syscall.SIGTSTP)
 	defer signal.Stop(caught)
 	p := c.watchProgress(st, m)
-	told := c.carryAlong(ctx, root, m)
-	stop, err := c.newSupervisor(root, slog.New(slog.NewTextHandler(io.Discard, nil))).Start(ctx, m.ID)
+	s := c.newSupervisor(root, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	told := c.carryAlong(ctx, s, m)
+	stop, err := s.Start(ctx, m.ID)
 	told()
 	p.stop()
 	if err != nil {

@@ -55,7 +55,7 @@ func (c *cli) examineTelegram(ctx context.Context, test bool) []preflight.Findin
 	}
 	add("bot", preflight.OK, "", "@%s answers", name)
 
-	dir := telegram.Folder(root.Host(), token)
+	dir := telegram.Folder(c.channelsFolder(root), token)
 	state, err := telegram.ReadState(dir)
 	if err != nil {
 		return failed("poller", err)

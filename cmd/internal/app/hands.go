@@ -20,21 +20,18 @@ import (
 )
 
 // hands do what the person says to the bot, by the functions of the command line.
-type hands struct {
-	c    *cli
-	root store.Root
-}
+type hands struct{ c *cli }
 
 const byBot = "by Telegram"
 
 // Live are the missions without a tombstone.
-func (h hands) Live(context.Context) ([]string, error) {
-	ids, err := h.root.IDs()
+func (h hands) Live(_ context.Context, root store.Root) ([]string, error) {
+	ids, err := root.IDs()
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(ids, func(id string) bool {
-		stop, err := h.root.Mission(id).Stopped()
+		stop, err := root.Mission(id).Stopped()
 		return err != nil || stop != nil
 	}), nil
 }
@@ -42,9 +39,9 @@ func (h hands) Live(context.Context) ([]string, error) {
 // Do does one thing.
 func (h hands) Do(ctx context.Context, a telegram.Action, key string) (string, error) {
 	if a.Mission == "" {
-		return h.all(ctx)
+		return h.all(ctx, a.Root)
 	}
-	st := h.root.Mission(a.Mission)
+	st := a.Root.Mission(a.Mission)
 	m, err := st.Mission()
 	if errors.Is(err, store.ErrNoMission) {
 		return "", usererr.New(usererr.NotFound, "", "there is no mission %s", a.Mission)
@@ -54,7 +51,7 @@ func (h hands) Do(ctx context.Context, a telegram.Action, key string) (string, e
 	}
 	switch a.Verb {
 	case telegram.Status:
-		v, err := h.c.view(ctx, h.root, st)
+		v, err := h.c.view(ctx, st.Root(), st)
 		if err != nil {
 			return "", err
 		}
@@ -82,8 +79,8 @@ func (h hands) Do(ctx context.Context, a telegram.Action, key string) (string, e
 }
 
 // all is the status of all live missions, a line each.
-func (h hands) all(ctx context.Context) (string, error) {
-	list, err := h.c.missions(ctx, h.root, false)
+func (h hands) all(ctx context.Context, root store.Root) (string, error) {
+	list, err := h.c.missions(ctx, root, false)
 	if err != nil {
 		return "", err
 	}
@@ -94,9 +91,6 @@ func (h hands) all(ctx context.Context) (string, error) {
 			continue
 		}
 		lines = append(lines, statusText(v))
-	}
-	if len(lines) == 0 {
-		return "no mission is live", nil
 	}
 	return strings.Join(lines, "\n\n"), nil
 }
@@ -170,7 +164,7 @@ func (h hands) resume(ctx context.Context, st *store.Store, m mission.Mission) (
 	}
 	quietly := *h.c
 	quietly.env.Stdout, quietly.json = discardWriter{}, false
-	if err := quietly.resume(ctx, h.root, st, m); err != nil {
+	if err := quietly.resume(ctx, st.Root(), st, m); err != nil {
 		return "", err
 	}
 	return m.ID + " goes on", nil
@@ -182,14 +176,14 @@ func (discardWriter) Write(p []byte) (int, error) { return len(p), nil }
 
 // abort sets the tombstone, which holds at once, and lets the engine end the rest meanwhile.
 func (h hands) abort(ctx context.Context, st *store.Store, m mission.Mission) (string, error) {
-	made, err := h.c.bury(ctx, h.root, st, m, mission.Stop{Cause: mission.Aborted, Reason: noReason + " " + byBot, By: "person", At: time.Now()})
+	made, err := h.c.bury(ctx, st.Root(), st, m, mission.Stop{Cause: mission.Aborted, Reason: noReason + " " + byBot, By: "person", At: time.Now()})
 	if err != nil {
 		return "", err
 	}
 	if stop, err := st.Stopped(); !made && err == nil && stop != nil && stop.Cause != mission.Aborted {
 		return fmt.Sprintf("mission %s had ended already: %s", st.ID(), stop.Cause.Phase()), nil
 	}
-	if e, err := h.c.engineOf(h.root, m); err == nil {
+	if e, err := h.c.engineOf(st.Root(), m); err == nil {
 		go func(ctx context.Context) {
 			ctx, done := context.WithTimeout(ctx, abortWait)
 			defer done()
