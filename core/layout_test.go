@@ -236,7 +236,7 @@ func TestWhoExits(t *testing.T) {
 
 // TestWhoStartsProcesses: a process is started by those who also see to its end.
 func TestWhoStartsProcesses(t *testing.T) {
-	allowed := []string{"core/cell", "core/git", "core/supervisor", "core/systemdengine/exposure.go", "core/systemdengine/start.go", "cmd/internal/app/cmd_tick.go", "cmd/internal/app/cmd_logs.go", "core/notify/exec.go",
+	allowed := []string{"core/cell", "core/git", "core/supervisor", "core/systemdengine/exposure.go", "core/systemdengine/start.go", "cmd/internal/app/cmd_tick.go", "cmd/internal/app/cmd_logs.go", "cmd/internal/app/beside.go", "core/notify/exec.go",
 		"cmd/internal/app/owners_hand.go", "cmd/internal/app/start_system.go", // root, as the owner of a root
 		"core/testkit"} // what tests start
 	used := map[string]bool{}

@@ -15,6 +15,7 @@ import (
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/testkit"
 	"example.com/AutoAgentProject/core/tick"
 )
 
@@ -34,44 +35,58 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestKilledAtEachStep kills a tick at each of its steps; the next one says the rest, and nothing twice.
+// killed lets a tick die at a point, as kill says; the next one says the rest, and nothing twice. False: nothing was killed.
+func killed(t *testing.T, point string, kill func(c *exec.Cmd)) bool {
+	t.Helper()
+	root := t.TempDir()
+	w := begun(t, root)
+	w.stepDone("m0")
+	w.tick()
+	w.stepDone("m1")
+	w.tick()
+	for i := range 3 {
+		w.happened(journal.Blocker, fmt.Sprint(i), fmt.Sprint("b", i))
+	}
+	_, _, err := w.Store.Ask(t.Context(), mission.Approval{Kind: mission.Deviation, Title: "q", Subject: "s", By: "manager"}, noon)
+	ok(t, err)
+	c := exec.CommandContext(t.Context(), os.Args[0])
+	c.Env = append(os.Environ(), childRoot+"="+root)
+	kill(c)
+	if c.Run() == nil {
+		return false
+	}
+	w.later(time.Hour)
+	w.stop(mission.Completed, "done")
+	w.tick()
+	var all []string
+	for _, r := range w.rows() {
+		all = append(all, r.Title+"\n"+r.Text)
+	}
+	text := strings.Join(all, "\n")
+	for _, want := range []string{"• m0", "• m1", "b0\n", "b1\n", "b2\n", "Mission my-site completed"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("killed at %s: %q is told %d times:\n%s", point, want, strings.Count(text, want), text)
+		}
+	}
+	if len(w.rows()) > 8 {
+		t.Errorf("killed at %s: %d messages", point, len(w.rows()))
+	}
+	return true
+}
+
+// TestKilledAtEachStep kills a tick at each of its steps.
 func TestKilledAtEachStep(t *testing.T) {
 	n := 1
-	for ; ; n++ {
-		root := t.TempDir()
-		w := begun(t, root)
-		w.stepDone("m0")
-		w.tick()
-		w.stepDone("m1")
-		w.tick()
-		for i := range 3 {
-			w.happened(journal.Blocker, fmt.Sprint(i), fmt.Sprint("b", i))
-		}
-		_, _, err := w.Store.Ask(t.Context(), mission.Approval{Kind: mission.Deviation, Title: "q", Subject: "s", By: "manager"}, noon)
-		ok(t, err)
-		c := exec.CommandContext(t.Context(), os.Args[0])
-		c.Env = append(os.Environ(), childRoot+"="+root, fmt.Sprintf("AUTOAGENT_TESTONLY_KILL=%d", n))
-		if c.Run() == nil {
-			break
-		}
-		w.later(time.Hour)
-		w.stop(mission.Completed, "done")
-		w.tick()
-		var all []string
-		for _, r := range w.rows() {
-			all = append(all, r.Title+"\n"+r.Text)
-		}
-		text := strings.Join(all, "\n")
-		for _, want := range []string{"• m0", "• m1", "b0\n", "b1\n", "b2\n", "Mission my-site completed"} {
-			if strings.Count(text, want) != 1 {
-				t.Errorf("killed at step %d: %q is told %d times:\n%s", n, want, strings.Count(text, want), text)
-			}
-		}
-		if len(w.rows()) > 8 {
-			t.Errorf("killed at step %d: %d messages", n, len(w.rows()))
-		}
+	for killed(t, fmt.Sprint("step ", n), func(c *exec.Cmd) { c.Env = append(c.Env, fmt.Sprintf("AUTOAGENT_TESTONLY_KILL=%d", n)) }) {
+		n++
 	}
 	if n < 15 {
 		t.Errorf("a tick has %d steps only", n-1)
 	}
+}
+
+// TestKilledAtEachCall kills it at the system calls that change the disk.
+func TestKilledAtEachCall(t *testing.T) {
+	t.Parallel()
+	testkit.KillAtCalls(t, 6, func(t *testing.T, point string, under func(*exec.Cmd)) bool { return killed(t, point, under) })
 }

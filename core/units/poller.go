@@ -21,7 +21,7 @@ func IsPoller(name string) bool {
 	return ok && service && pollerHash.MatchString(hash)
 }
 
-// Poller returns the unit of the host that carries the messages of a root over one channel; hash names the channel. It
+// Poller returns the unit of the host that carries the messages of a user's roots over one channel; hash names the channel. It
 // ends by itself when nothing is live and nothing is left to send.
 func Poller(s Settings, hash string) (File, error) {
 	if !pollerHash.MatchString(hash) {

@@ -22,7 +22,7 @@ func TestPoller(t *testing.T) {
 			t.Error(f.Name)
 		}
 		for line, want := range map[string]bool{"ExecStart=:\"/usr/local/bin/AutoAgentProject\" poller --until-idle --root \"/srv/my root\"\n": true,
-			"User=example\n": m == System, "WantedBy=default.target\n": m == User, "WantedBy=multi-user.target\n": m == System, "Restart=on-failure\n": true, "LoadCredential": false} {
+			"User=example\n": m == System, "WantedBy=default.target\n": m == User, "WantedBy=multi-user.target\n": m == System, "Restart=on-failure\n": true, "Slice=forge-autoagentguard.slice\n": true, "LoadCredential": false} {
 			if strings.Contains(string(f.Text), line) != want {
 				t.Errorf("%s: %q in it is %v:\n%s", m, line, !want, f.Text)
 			}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -240,5 +241,36 @@ func systemdPoller(t *testing.T, who string) {
 	}
 	if b.clash {
 		t.Error("two polls at once")
+	}
+}
+
+// TestExecChannel: a program of the person's is called while the mission runs and at its end, also if it leaves something running;
+// the stop neither waits for that nor takes it for the mission's.
+func TestExecChannel(t *testing.T) {
+	t.Parallel()
+	mark := fmt.Sprintf("mark-exec-%d", os.Getpid())
+	w := newWorld(t, planned(step("zero", "test -f zero"), step("first", "true", "zero")), works("zero", bash("echo 0 > zero")), stubborn(mark))
+	dir := filepath.Join(filepath.Dir(w.root), "home", ".config", "autoagent")
+	told := filepath.Join(dir, "told")
+	program := fmt.Sprintf("#!/bin/sh\n(cat; echo) >> %s\nsetsid sleep 4.25 >/dev/null 2>&1 &\n", told)
+	for name, text := range map[string]string{"tell": program, "config.yaml": "notify_exec: " + filepath.Join(dir, "tell") + "\ntell_every: 1s\n"} {
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := func(text string) int {
+		b, _ := os.ReadFile(told)
+		return strings.Count(string(b), text)
+	}
+	_, wait := w.background("start", "mailed", "Work that never ends", "--engine", "embedded")
+	w.until("the milestone, while it runs", func() bool { return said("done: Step zero") == 1 })
+	w.until("the children run", func() bool { return len(alive(mark)) >= 4 })
+	w.must(0, "abort", "mailed")
+	if code, out := wait(); code != 8 || said("Mission mailed aborted") != 1 || said(`"again":true`) != 0 {
+		b, _ := os.ReadFile(told)
+		t.Errorf("exit status %d: %s\n%s", code, out, b)
+	}
+	if left := alive(mark); len(left) > 0 {
+		t.Errorf("still alive: %v", left)
 	}
 }
