@@ -35,7 +35,9 @@ type Draft struct {
 // ReadDrafts reads the drafts that an agent left in its clone and judges them, by name. No link in the clone is followed; an error is
 // none of the agent's.
 func ReadDrafts(clone string, f handoff.Facts) (good []Draft, bad []handoff.Refused, err error) {
-	refuse := func(file string, problems ...handoff.Problem) { bad = append(bad, handoff.Refused{File: file, Problems: problems}) }
+	refuse := func(file string, problems ...handoff.Problem) {
+		bad = append(bad, handoff.Refused{File: file, Problems: problems})
+	}
 	names, err := files.ListBeneath(clone, handoff.DraftsFolder, 1000)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
