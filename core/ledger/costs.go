@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"example.com/AutoAgentProject/core/money"
 )
@@ -15,6 +16,7 @@ type Entry struct {
 	Tokens   int64
 	Requests int64                  // to the model; 0: not recorded
 	ByModel  map[string]money.Usage // empty where no meter told it
+	Settled  time.Time              // when it was written down, the last time
 }
 
 // Entries returns the settled runs in the order in which they reserved, with the state of the ledger they are part of. It reads all of it.
@@ -24,7 +26,7 @@ func (l *Ledger) Entries() ([]Entry, Book, error) {
 		out = nil
 		for _, e := range p.runs {
 			if e.settled {
-				out = append(out, Entry{Run: e.Run, Nano: e.nano, Tokens: e.tokens, Requests: e.requests, ByModel: e.byModel})
+				out = append(out, Entry{Run: e.Run, Nano: e.nano, Tokens: e.tokens, Requests: e.requests, ByModel: e.byModel, Settled: e.at})
 			}
 		}
 	})

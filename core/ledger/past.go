@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,6 +44,7 @@ type run struct {
 	requests int64
 	byModel  map[string]money.Usage
 	unpriced []string
+	at       time.Time // of the last spend record
 }
 
 // open opens the file, which must be a regular one.
@@ -218,6 +220,6 @@ func (p *past) spend(e *run, r Record) {
 	p.nano = money.Sum(p.nano, r.Nano-e.nano)
 	p.tokens = money.Sum(p.tokens, r.Tokens-e.tokens)
 	e.nano, e.tokens, e.requests = max(e.nano, r.Nano), max(e.tokens, r.Tokens), max(e.requests, r.Requests)
-	e.settled = true
+	e.settled, e.at = true, r.At
 	e.unpriced = union(e.unpriced, r.Unpriced)
 }

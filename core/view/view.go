@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 	"unicode"
@@ -45,6 +46,7 @@ type Mission struct {
 	Result    string          `json:"result,omitempty"` // folder with the integrated work
 	Repo      string          `json:"repo"`
 	Warnings  []string        `json:"warnings"`
+	Needs     []Need          `json:"needs"` // what waits for the person
 	// Unreadable says that a file could not be read, so that what is shown is not the whole truth.
 	Unreadable bool `json:"unreadable"`
 }
@@ -100,8 +102,46 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	if err != nil {
 		return Mission{}, err
 	}
+	return read(ctx, st, m, live, profs, now), nil
+}
+
+// Look is Read for who wants to see what there is of a mission whose mission.json cannot be read, too: the rest of its files.
+// Only a mission that is not there is an error.
+func Look(ctx context.Context, st *store.Store, live func(context.Context, string) (engine.Live, error), profs profession.Set, now time.Time) (Mission, error) {
+	m, err := st.Mission()
+	if errors.Is(err, store.ErrNoMission) {
+		return Mission{}, err
+	}
+	if err == nil {
+		return read(ctx, st, m, live, profs, now), nil
+	}
+	v := read(ctx, st, mission.Mission{ID: st.ID(), Roster: found(st)}, func(context.Context, string) (engine.Live, error) { return engine.Live{}, errNobodyKnows }, profs, now)
+	v.Warnings = append([]string{"mission.json: " + err.Error()}, v.Warnings...)
+	v.Unreadable = true
+	if v.Stop == nil {
+		v.Phase = "unreadable"
+	}
+	return v, nil
+}
+
+var errNobodyKnows = errors.New("mission.json says which engine ticks it")
+
+// found are the agents that have a folder.
+func found(st *store.Store) []mission.Agent {
+	var out []mission.Agent
+	entries, _ := os.ReadDir(filepath.Dir(st.Agent("x")))
+	for _, e := range entries {
+		if e.IsDir() && mission.CheckAgent(e.Name()) == nil {
+			out = append(out, mission.Agent{Name: e.Name()})
+		}
+	}
+	return out
+}
+
+func read(ctx context.Context, st *store.Store, m mission.Mission, live func(context.Context, string) (engine.Live, error), profs profession.Set, now time.Time) Mission {
+	var err error
 	v := Mission{ID: m.ID, CreatedAt: m.CreatedAt, Engine: m.Engine, Payer: m.Payer, Network: cmp.Or(m.Network, "open"), Repo: st.Repo(), FromRepo: append([]string{}, m.FromRepo...),
-		Pauses: []mission.Pause{}, Steps: []Step{}, Agents: []Agent{}, Warnings: []string{}}
+		Pauses: []mission.Pause{}, Steps: []Step{}, Agents: []Agent{}, Warnings: []string{}, Needs: []Need{}}
 	bad := func(what string, err error) {
 		v.Unreadable = true
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%s: %v", what, err))
@@ -195,7 +235,12 @@ func Read(ctx context.Context, st *store.Store, live func(context.Context, strin
 	default:
 		v.Warnings = append(v.Warnings, "nobody ticks it: AutoAgentProject run "+m.ID+" goes on, AutoAgentProject abort "+m.ID+" ends it")
 	}
-	return v, nil
+	asked, err := Approvals(st, now)
+	if err != nil {
+		bad("approvals", err)
+	}
+	v.Needs = needs(v, m, asked, unknown)
+	return v
 }
 
 // phase is the truth about a mission in a word: the tombstone counts before what the state says. The error is that of
