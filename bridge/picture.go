@@ -1,0 +1,469 @@
+package bridge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/view"
+)
+
+// The pictures are numbers here and SVG in the templates: no style, no script, nothing from elsewhere.
+
+// picture is a plan with the baton on it.
+type picture struct {
+	W, H  int
+	Nodes []node
+	Edges []edge
+	Said  string // for who does not see it
+}
+
+type node struct {
+	X, Y, W, H         int
+	Title, More, Below string // two lines at most of the title
+	State              string // a plan.State, start, end
+	Href               string
+	Baton              bool
+	Tip                string
+}
+
+type edge struct {
+	D     string // path
+	Class string
+}
+
+// Sizes of the picture of a plan, in its own units.
+const (
+	nodeW, tallW = 196, 150
+	nodeH        = 72
+	endW         = 108
+	gapAlong     = 44 // between levels
+	gapAcross    = 16 // between nodes of a level
+	margin       = 14
+)
+
+// draw lays a plan out in levels: what nothing leads to first. tall lets the levels follow each other downwards.
+func draw(d view.Detail, tall bool) picture {
+	if len(d.Steps) == 0 && d.Phase == "unreadable" {
+		return picture{}
+	}
+	index := map[string]int{}
+	for i, s := range d.Steps {
+		index[s.ID] = i
+	}
+	level := make([]int, len(d.Steps))
+	for range d.Steps { // as often as the longest way can be; a circle, which no accepted plan has, ends too
+		for i, s := range d.Steps {
+			for _, dep := range s.DependsOn {
+				if j, ok := index[dep]; ok && j != i && level[j] < len(d.Steps) {
+					level[i] = min(max(level[i], level[j]+1), len(d.Steps))
+				}
+			}
+		}
+	}
+	levels := [][]int{}
+	for i, l := range level {
+		for len(levels) <= l {
+			levels = append(levels, nil)
+		}
+		levels[l] = append(levels[l], i)
+	}
+	row := make([]float64, len(d.Steps)) // place in its level
+	for _, l := range levels {
+		slices.SortStableFunc(l, func(a, b int) int { return cmp.Compare(middle(d.Steps[a], index, row), middle(d.Steps[b], index, row)) })
+		for n, i := range l {
+			row[i] = float64(n) - float64(len(l)-1)/2
+		}
+	}
+	most := 1
+	for _, l := range levels {
+		most = max(most, len(l))
+	}
+	p := picture{}
+	across, width, letters := nodeH, nodeW, 23
+	if tall {
+		across, width, letters = tallW, tallW, 17
+	}
+	breadth := most*across + (most-1)*gapAcross
+	if tall {
+		p.W = breadth + 2*margin
+	} else {
+		p.H = breadth + 2*margin
+	}
+	at := margin
+	place := func(along, size int, center float64, n *node) { // along the levels, and across them
+		mid := float64(margin) + float64(breadth)/2 + center*float64(across+gapAcross)
+		if tall {
+			n.X, n.Y = int(mid)-n.W/2, along
+		} else {
+			n.X, n.Y = along, int(mid)-n.H/2
+		}
+	}
+	long := func(w int) int {
+		if tall {
+			return nodeH
+		}
+		return w
+	}
+	over := d.Stop != nil
+	nodes := make([]node, len(d.Steps))
+	held := false
+	start := node{W: endW, H: nodeH, Title: "Plan", Below: "manager", State: "start", Tip: "The manager plans"}
+	if d.Round > 1 {
+		start.Below = fmt.Sprintf("plan %d", d.Round)
+	}
+	place(at, long(endW), 0, &start)
+	at += long(endW) + gapAlong
+	for _, l := range levels {
+		for _, i := range l {
+			s := d.Steps[i]
+			n := node{W: width, H: nodeH, State: string(s.State), Href: "/missions/" + d.ID + "/tasks/" + s.ID, Tip: s.ID + ": " + s.Title + " (" + string(s.State) + ")"}
+			n.Title, n.More = fold(s.Title, letters)
+			n.Below = string(s.State)
+			if s.Agent != "" && (!tall || s.State != plan.Done) {
+				n.Below = cut(s.Agent, letters-8) + " · " + n.Below
+			}
+			n.Baton = s.State == plan.Working || s.State == plan.Assigned && !over
+			held = held || n.Baton
+			place(at, long(width), row[i], &n)
+			nodes[i] = n
+		}
+		at += long(width) + gapAlong
+	}
+	end := node{W: endW, H: nodeH, Title: "Result", Below: "not yet", State: "end", Tip: "The integrated work"}
+	switch {
+	case over && d.Stop.Cause == "completed":
+		end.State, end.Below, end.Baton = "done", "completed", true
+	case strings.Contains(d.Phase, "verifying"):
+		end.State, end.Below, end.Baton = "working", "final verify", true
+	}
+	start.Baton = !held && !end.Baton
+	if start.Baton || len(d.Steps) > 0 {
+		start.State = "done"
+	}
+	if start.Baton {
+		start.State = "working"
+	}
+	place(at, long(endW), 0, &end)
+	at += long(endW) + margin
+	if tall {
+		p.H = at
+	} else {
+		p.W = at
+	}
+	follows := map[int]bool{}
+	join := func(a, b node, class string) { p.Edges = append(p.Edges, edge{curve(a, b, tall), class}) }
+	for i, s := range d.Steps {
+		class := "ahead"
+		if s.State != plan.Waiting {
+			class = "gone"
+		}
+		root := true
+		for _, dep := range s.DependsOn {
+			if j, ok := index[dep]; ok {
+				root, follows[j] = false, true
+				join(nodes[j], nodes[i], class)
+			}
+		}
+		if root {
+			join(start, nodes[i], class)
+		}
+	}
+	for i := range d.Steps {
+		if !follows[i] {
+			class := "ahead"
+			if end.Baton {
+				class = "gone"
+			}
+			join(nodes[i], end, class)
+		}
+	}
+	if len(d.Steps) == 0 {
+		join(start, end, "ahead")
+	}
+	p.Nodes = append(append([]node{start}, nodes...), end)
+	var who []string
+	for _, n := range p.Nodes {
+		if n.Baton {
+			who = append(who, n.Title)
+		}
+	}
+	p.Said = fmt.Sprintf("The plan: %d of %d steps are done. The baton is at: %s.", done(d.Steps), len(d.Steps), strings.Join(who, ", "))
+	return p
+}
+
+// middle is the mean place of what a step builds on.
+func middle(s view.Step, index map[string]int, row []float64) float64 {
+	sum, n := 0.0, 0
+	for _, dep := range s.DependsOn {
+		if j, ok := index[dep]; ok {
+			sum, n = sum+row[j], n+1
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}
+
+func curve(a, b node, tall bool) string {
+	if tall {
+		x1, y1, x2, y2 := a.X+a.W/2, a.Y+a.H, b.X+b.W/2, b.Y
+		m := (y1 + y2) / 2
+		return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1, m, x2, m, x2, y2)
+	}
+	x1, y1, x2, y2 := a.X+a.W, a.Y+a.H/2, b.X, b.Y+b.H/2
+	m := x1 + gapAlong/2
+	if x2-x1 > 2*gapAlong { // past other levels: late, so that it runs beside them
+		return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1+(x2-x1)/2, y1, x2-gapAlong, y2, x2, y2)
+	}
+	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, m, y1, m, y2, x2, y2)
+}
+
+// fold breaks a text into two lines of at most n characters, at a blank where there is one.
+func fold(s string, n int) (string, string) {
+	r := []rune(s)
+	if len(r) <= n {
+		return s, ""
+	}
+	at := n
+	for i := n; i > n/2; i-- {
+		if r[i] == ' ' {
+			at = i
+			break
+		}
+	}
+	return string(r[:at]), cut(strings.TrimSpace(string(r[at:])), n)
+}
+
+// cut shortens a text to n characters.
+func cut(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return strings.TrimRight(string(r[:n-1]), " ") + "…"
+	}
+	return s
+}
+
+// lanes is who did what when: a lane for each agent, a bar for each run, a line for each handoff.
+type lanes struct {
+	W, H  int
+	Left  int // where the time begins
+	Rows  []lane
+	Bars  []rect
+	Lines []line
+	Ticks []mark
+	Now   int // x of this moment; 0: it is over
+	Said  string
+}
+
+type lane struct {
+	Y, H int
+	Name string
+	Hue  string
+	Odd  bool
+}
+
+type rect struct {
+	X, Y, W, H int
+	Class      string
+	Href, Tip  string
+}
+
+type line struct {
+	X1, Y1, X2, Y2 int
+	Class, Tip     string
+}
+
+type mark struct {
+	X    int
+	At   time.Time
+	Text string
+}
+
+const (
+	laneH  = 34
+	lanesW = 1000
+	lanesX = 132
+)
+
+func timeline(d view.Detail) lanes {
+	l := lanes{W: lanesW, Left: lanesX}
+	row := map[string]int{}
+	for _, a := range d.Agents {
+		if a.Name == "quota" || a.Name == "reporter" {
+			continue // they neither run a model nor carry the baton
+		}
+		row[a.Name] = len(l.Rows)
+		l.Rows = append(l.Rows, lane{Y: len(l.Rows) * laneH, H: laneH, Name: cut(a.Name, 16), Hue: hue(a.Name), Odd: len(l.Rows)%2 == 1})
+	}
+	from, to := time.Time{}, d.Burn.Now
+	for _, r := range d.Runs.Runs {
+		if from.IsZero() || r.Started.Before(from) {
+			from = r.Started
+		}
+		if r.State == "running" {
+			continue
+		}
+		if r.Ended.After(to) {
+			to = r.Ended
+		}
+	}
+	if from.IsZero() || d.Runs.From == 0 && d.Runs.Total <= len(d.Runs.Runs) && d.CreatedAt.After(time.Time{}) && d.CreatedAt.Before(from) {
+		from = d.CreatedAt
+	}
+	if d.Runs.From > 0 && len(d.Runs.Runs) > 0 { // older ones: the time in which they were
+		to = from
+		for _, r := range d.Runs.Runs {
+			if r.Ended.After(to) {
+				to = r.Ended
+			}
+		}
+	}
+	if len(l.Rows) == 0 || len(d.Runs.Runs) == 0 || !to.After(from) {
+		return lanes{}
+	}
+	x := func(t time.Time) int {
+		share := float64(t.Sub(from)) / float64(to.Sub(from))
+		return lanesX + int(min(max(share, 0), 1)*float64(lanesW-lanesX-12))
+	}
+	l.H = len(l.Rows)*laneH + 26
+	for _, h := range d.Handoffs {
+		a, okA := row[h.From]
+		b, okB := row[h.To]
+		if !okA || !okB || h.Created.IsZero() || h.Created.Before(from) {
+			continue
+		}
+		taken, class := h.Dequeued, "pass"
+		if taken.IsZero() {
+			taken, class = to, "pass open"
+		}
+		l.Lines = append(l.Lines, line{x(h.Created), a*laneH + laneH/2, x(taken), b*laneH + laneH/2, class, fmt.Sprintf("%s hands %s to %s", h.From, h.Task, h.To)})
+	}
+	for _, r := range d.Runs.Runs {
+		n, ok := row[r.Agent]
+		if !ok {
+			continue
+		}
+		end := r.Ended
+		if r.State == "running" || end.IsZero() {
+			end = to
+			if r.State != "running" {
+				end = r.Started.Add(time.Minute)
+			}
+		}
+		x1, x2 := x(r.Started), x(end)
+		what := r.Step
+		if what == "" {
+			what = "plan"
+		}
+		l.Bars = append(l.Bars, rect{x1, n*laneH + 8, max(x2-x1, 4), laneH - 16, verdict(r.State), "/missions/" + d.ID + "/runs/" + r.Run,
+			fmt.Sprintf("%s, %s: %s, %s, %s", r.Agent, what, r.State, took(time.Duration(r.Took)), money.FormatUSD(r.Nano))})
+	}
+	l.Ticks = ticks(from, to, x)
+	if d.Stop == nil && d.Runs.From == 0 {
+		l.Now = x(to)
+	}
+	l.Said = fmt.Sprintf("Timeline: %d runs of %d agents. The tables of runs below say the same.", len(l.Bars), len(l.Rows))
+	return l
+}
+
+// ticks are at most eight even moments of a span of time.
+func ticks(from, to time.Time, x func(time.Time) int) []mark {
+	step := 365 * 24 * time.Hour
+	for _, s := range []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour, 30 * 24 * time.Hour} {
+		if to.Sub(from)/s <= 7 {
+			step = s
+			break
+		}
+	}
+	format := "15:04"
+	switch {
+	case step < time.Minute:
+		format = "15:04:05"
+	case step >= 12*time.Hour:
+		format = "Jan 2"
+	}
+	var out []mark
+	for t := from.Truncate(step).Add(step); t.Before(to) && len(out) < 9; t = t.Add(step) {
+		out = append(out, mark{x(t), t, t.UTC().Format(format)})
+	}
+	return out
+}
+
+// chart is how the money went.
+type chart struct {
+	W, H         int
+	X0, X1       int
+	Y0, Y1       int // of nothing, and of the whole budget
+	Line, Area   string
+	Pace         string // how it would go if it went evenly
+	Levels       []level
+	Ticks        []mark
+	NowX, NowY   int
+	EndX         int // when its time is used up; 0: not shown
+	Over         bool
+	Said         string
+	Total, Spent string
+}
+
+type level struct {
+	Y     int
+	Text  string
+	Class string
+}
+
+func burnChart(d view.Detail) chart {
+	b := d.Burn
+	if b.Total <= 0 || b.Start.IsZero() || !b.Now.After(b.Start) {
+		return chart{}
+	}
+	c := chart{W: 720, H: 240, X0: 62, X1: 706, Y0: 206, Y1: 26, Over: d.Stop != nil}
+	end := b.Now
+	if !b.Until.IsZero() && b.Until.After(end) {
+		end = b.Until
+		if most := b.Now.Add(3 * b.Now.Sub(b.Start)); end.After(most) { // what was, can still be seen
+			end = most
+		}
+	}
+	x := func(t time.Time) int {
+		return c.X0 + int(min(max(float64(t.Sub(b.Start))/float64(end.Sub(b.Start)), 0), 1)*float64(c.X1-c.X0))
+	}
+	top := b.Total
+	for _, p := range b.Points {
+		top = max(top, p.Used)
+	}
+	y := func(n int64) int { return c.Y0 - int(float64(n)/float64(top)*float64(c.Y0-c.Y1)) }
+	var path strings.Builder
+	fmt.Fprintf(&path, "M%d %d", c.X0, c.Y0)
+	last := int64(0)
+	for _, p := range b.Points {
+		fmt.Fprintf(&path, "H%dV%d", x(p.At), y(p.Used))
+		last = p.Used
+	}
+	c.NowX, c.NowY = x(b.Now), y(last)
+	fmt.Fprintf(&path, "H%d", c.NowX)
+	c.Line = path.String()
+	c.Area = fmt.Sprintf("%sV%dZ", c.Line, c.Y0)
+	if !b.Until.IsZero() && b.Until.After(b.Start) {
+		share := float64(end.Sub(b.Start)) / float64(b.Until.Sub(b.Start))
+		c.Pace = fmt.Sprintf("M%d %dL%d %d", c.X0, c.Y0, c.X1, y(int64(float64(b.Total)*min(share, 1))))
+		if !end.Before(b.Until) {
+			c.EndX = x(b.Until)
+		}
+	}
+	unit := d.Budget.Unit
+	text := func(n int64) string { return money.Amount{Unit: unit, N: n}.String() }
+	c.Levels = []level{{y(b.Total), text(b.Total), "all"}, {y(b.Total / 20 * 17), "85%", "some"}, {y(b.Total / 10 * 7), "70%", "some"}, {c.Y0, text(0), "none"}}
+	c.Ticks = ticks(b.Start, end, x)
+	c.Total, c.Spent = text(b.Total), text(last)
+	c.Said = fmt.Sprintf("%s of %s were used after %s.", c.Spent, c.Total, took(b.Now.Sub(b.Start)))
+	if !b.Until.IsZero() {
+		c.Said += fmt.Sprintf(" %s are left.", took(b.Until.Sub(b.Now)))
+	}
+	return c
+}
