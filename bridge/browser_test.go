@@ -195,9 +195,15 @@ func serve(t *testing.T, root store.Root) string {
 		t.Fatal(err)
 	}
 	s := newServer(t, root)
-	h := &http.Server{Handler: s}
-	go h.Serve(l)
-	t.Cleanup(func() { h.Close() })
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		end()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 	return "http://" + l.Addr().String()
 }
 

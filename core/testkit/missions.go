@@ -276,3 +276,8 @@ func stable[T any](list []T, at func(T) time.Time) {
 		}
 	}
 }
+
+// Said is an event of this moment.
+func (w *Told) Said(text string) journal.Event {
+	return journal.Event{At: time.Now(), Kind: journal.PersonTold, Level: journal.Routine, Text: text}
+}
