@@ -38,7 +38,7 @@ func loadPages() (pages, error) {
 		return nil, fmt.Errorf("templates of pages: %w", err)
 	}
 	out := pages{}
-	for _, name := range []string{"overview", "mission", "run", "task", "file", "error"} {
+	for _, name := range []string{"overview", "mission", "run", "task", "file", "error", "report"} {
 		t, err := base.Clone()
 		if err == nil {
 			t, err = t.ParseFS(assets, "templates/"+name+".html")

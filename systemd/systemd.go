@@ -11,5 +11,6 @@ import (
 var files embed.FS
 
 // Files are the templates (text/template): tick.{service,timer,socket} of every agent, stop.{service,socket},
-// mission.target, mission.slice and guard.slice of a mission; reconcile.{service,timer} and poller.service of the host.
+// mission.target, mission.slice and guard.slice of a mission; reconcile.{service,timer}, poller.service and
+// bridge.{socket,service} of the host.
 func Files() fs.FS { return files }

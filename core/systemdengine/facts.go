@@ -108,7 +108,7 @@ func (e *Engine) table(ctx context.Context, b *bus) (table, error) {
 
 // isUnit says whether a name can be one of a mission's units.
 func isUnit(name string) bool {
-	return (strings.HasPrefix(name, "forge-autoagent-") || strings.HasPrefix(name, "forge-autoagentguard-")) && !isHostUnit(name) && !units.IsPoller(name) &&
+	return (strings.HasPrefix(name, "forge-autoagent-") || strings.HasPrefix(name, "forge-autoagentguard-")) && !isHostUnit(name) && !units.IsPoller(name) && !units.IsBridge(name) &&
 		slices.Contains([]string{".service", ".timer", ".socket", ".target", ".slice"}, filepath.Ext(name))
 }
 

@@ -146,6 +146,9 @@ func (e *Engine) RemoveHost(ctx context.Context) error {
 	if err := e.removePollers(ctx, b); err != nil {
 		return err
 	}
+	if _, err := e.removeBridge(ctx, b); err != nil {
+		return err
+	}
 	for _, name := range []string{hostTimer, hostService} {
 		text, err := e.unit(name)
 		if errors.Is(err, fs.ErrNotExist) {

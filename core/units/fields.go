@@ -36,6 +36,8 @@ type fields struct {
 	Every, Limit, Grace string
 	Memory              string
 	Tasks, CPUWeight    int
+
+	Listen, Hosts, Token string // of the dashboard
 }
 
 // fields are those of the whole mission.

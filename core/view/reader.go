@@ -16,6 +16,7 @@ import (
 
 	"example.com/AutoAgentProject/core/engine"
 	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/ledger"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/profession"
 	"example.com/AutoAgentProject/core/store"
@@ -297,7 +298,12 @@ type Detail struct {
 	Older     int64           `json:"older"`  // events before this byte are not among them; 0: these are all
 	Work      Work            `json:"work"`
 	Round     int             `json:"round"` // plans accepted so far
+	ByAgent   Costs           `json:"by_agent"`
+	ByStep    Costs           `json:"by_step"` // of planning: by the empty name
 }
+
+// Costs is what several names cost each, in the settled runs.
+type Costs map[string]ledger.Sum
 
 // Final is the mission's own verify on the integrated tree.
 type Final struct {
@@ -345,8 +351,9 @@ func (r *Reader) Detail(ctx context.Context, id string, before int64, runs int) 
 	bad("goal", err)
 	d.Approvals, err = Approvals(st, now)
 	bad("approvals", err)
-	entries, _, err := st.Ledger().Entries()
+	entries, book, err := st.Ledger().Entries()
 	bad("ledger", err)
+	d.ByAgent, d.ByStep = book.ByAgent, book.ByStep
 	d.Burn = burn(v, m, entries, now)
 	d.Runs, err = readRuns(st, v, m.Roster, runs, ShownRuns, now, byRun(entries))
 	bad("runs", err)

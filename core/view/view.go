@@ -80,6 +80,7 @@ type Step struct {
 	DependsOn  []string   `json:"depends_on"`
 	Returned   int        `json:"returned"`
 	Reason     string     `json:"reason,omitempty"`
+	Summary    string     `json:"summary,omitempty"` // its agent's own words
 	Since      time.Time  `json:"since"`
 }
 
@@ -176,7 +177,7 @@ func read(ctx context.Context, st *store.Store, m mission.Mission, live func(con
 		bad("plan.json", err)
 	} else {
 		for _, s := range p.Steps {
-			x := Step{ID: s.ID, Title: s.Title, Profession: s.Profession, Agent: s.Agent, State: s.State, DependsOn: s.DependsOn, Since: s.Since, Returned: max(len(s.Handoffs)-1, 0)}
+			x := Step{ID: s.ID, Title: s.Title, Profession: s.Profession, Agent: s.Agent, State: s.State, DependsOn: s.DependsOn, Since: s.Since, Returned: max(len(s.Handoffs)-1, 0), Summary: s.Summary}
 			if n := len(s.Reasons); n > 0 {
 				x.Reason, _, _ = strings.Cut(s.Reasons[n-1], "\n")
 			}

@@ -134,6 +134,7 @@ func (c *cli) root() *cobra.Command {
 		c.completionCommand())
 	cmd.AddCommand(c.usageCommand(), c.costsCommand())
 	cmd.AddCommand(c.handoffCommand())
+	cmd.AddCommand(c.bridgeCommand(), c.watchCommand(), c.reportCommand())
 	cmd.SetHelpCommand(c.helpCommand())
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\n" + exitStatusHelp() + "\n")
 	return cmd

@@ -75,27 +75,29 @@ func (c *cli) view(ctx context.Context, root store.Root, st *store.Store) (view.
 	if err != nil {
 		return view.Mission{}, err
 	}
-	live := func(ctx context.Context, id string) (engine.Live, error) {
-		m, err := st.Mission()
-		if err != nil {
-			return engine.Live{}, err
-		}
-		if os.Geteuid() == 0 && m.Manager == string(units.User) {
-			return engine.Live{}, errors.New("only its owner can ask the user manager that ticks it")
-		}
-		e, err := c.engineOf(root, m)
-		if err != nil {
-			return engine.Live{}, err
-		}
-		l, err := e.Live(ctx, id)
-		if s, ok := e.(*systemdengine.Engine); ok && err == nil {
-			if stop, serr := st.Stopped(); serr == nil && stop == nil {
-				l.Trouble, err = s.Trouble(ctx, id)
-			}
-		}
-		return l, err
+	return view.Read(ctx, st, func(ctx context.Context, _ string) (engine.Live, error) { return c.live(ctx, root, st) }, profs, time.Now())
+}
+
+// live asks the engine of a mission who ticks it.
+func (c *cli) live(ctx context.Context, root store.Root, st *store.Store) (engine.Live, error) {
+	m, err := st.Mission()
+	if err != nil {
+		return engine.Live{}, err
 	}
-	return view.Read(ctx, st, live, profs, time.Now())
+	if os.Geteuid() == 0 && m.Manager == string(units.User) {
+		return engine.Live{}, errors.New("only its owner can ask the user manager that ticks it")
+	}
+	e, err := c.engineOf(root, m)
+	if err != nil {
+		return engine.Live{}, err
+	}
+	l, err := e.Live(ctx, m.ID)
+	if s, ok := e.(*systemdengine.Engine); ok && err == nil {
+		if stop, serr := st.Stopped(); serr == nil && stop == nil {
+			l.Trouble, err = s.Trouble(ctx, m.ID)
+		}
+	}
+	return l, err
 }
 
 func (c *cli) printStatus(v view.Mission) {

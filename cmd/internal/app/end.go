@@ -51,6 +51,9 @@ func finish(ctx context.Context, st *store.Store, m mission.Mission, stop missio
 	} else if !told {
 		errs = append(errs, st.Journal().Add(journal.Event{At: now, Kind: journal.MissionStopped, Level: journal.End, Text: endText(st, m, stop, now)}))
 	}
+	if err := writeReport(ctx, st); err != nil { // the end does not wait for it
+		log.Warn("the report could not be written", "err", err)
+	}
 	if rep, ok := m.Agent("reporter"); ok {
 		t, err := newTick(st, m, rep, log)
 		if err == nil {

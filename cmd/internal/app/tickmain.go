@@ -10,11 +10,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
-	"example.com/AutoAgentProject/bridge"
 	"example.com/AutoAgentProject/core/guard"
 	"example.com/AutoAgentProject/core/logline"
 	"example.com/AutoAgentProject/core/manager"
@@ -150,15 +148,6 @@ func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name str
 		return quiet(usererr.Later)
 	}
 	return nil
-}
-
-// BridgeMain is the main of autoagent-bridge, the dashboard.
-func BridgeMain(env Env) int {
-	if slices.Equal(env.Args, []string{"--version"}) {
-		fmt.Fprintln(env.Stdout, "autoagent-bridge "+Version())
-		return int(usererr.OK)
-	}
-	return sayError(env.Stderr, "autoagent-bridge", bridge.Serve())
 }
 
 // sayError prints an error of a program as a sentence and a hint and returns its exit status.
