@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +79,7 @@ type missionShown struct {
 	Chart      chart
 	Before     int64 // events are shown before this byte; -1: the latest
 	RunsFrom   int
+	NoPlan     bool // it cannot be read
 }
 
 func (s *Server) missionPage(w http.ResponseWriter, r *http.Request) error {
@@ -87,6 +89,7 @@ func (s *Server) missionPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	shown := missionShown{Detail: d, Wide: draw(d, false), Tall: draw(d, true), Lanes: timeline(d), Chart: burnChart(d), Before: before, RunsFrom: from}
+	shown.NoPlan = len(d.Steps) == 0 && slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.HasPrefix(w, "plan.json") })
 	return s.show(w, r, "mission", page{Title: d.ID, Live: "/live?mission=" + url.QueryEscape(d.ID), Data: shown, Crumbs: []crumb{{"Missions", "/"}, {d.ID, ""}}})
 }
 
@@ -120,14 +123,20 @@ func (s *Server) filePage(w http.ResponseWriter, r *http.Request) error {
 // functions are what templates can call.
 func functions() template.FuncMap {
 	f := template.FuncMap{
-		"usd":     func(n money.Nano) string { return money.FormatUSD(n) },
-		"tokens":  money.FormatTokens,
-		"amount":  func(u money.Unit, n int64) string { return money.Amount{Unit: u, N: n}.String() },
-		"size":    size,
-		"took":    func(d mission.Duration) string { return took(time.Duration(d)) },
-		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
-		"since":   since,
+		"usd":    func(n money.Nano) string { return money.FormatUSD(n) },
+		"tokens": money.FormatTokens,
+		"amount": func(u money.Unit, n int64) string { return money.Amount{Unit: u, N: n}.String() },
+		"size":   size,
+		"took":   func(d mission.Duration) string { return took(time.Duration(d)) },
+		"stamp":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"utc":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
+		"since":  since,
+		"due": func(t, now time.Time) string {
+			if !t.After(now) {
+				return "due"
+			}
+			return since(t, now)
+		},
 		"short":   short,
 		"pill":    pill,
 		"states":  func(s plan.State) string { return string(s) },

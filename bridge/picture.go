@@ -38,10 +38,10 @@ type edge struct {
 
 // Sizes of the picture of a plan, in its own units.
 const (
-	nodeW, tallW = 196, 150
+	nodeW, tallW = 176, 150
 	nodeH        = 72
-	endW         = 108
-	gapAlong     = 44 // between levels
+	endW         = 100
+	gapAlong     = 36 // between levels
 	gapAcross    = 16 // between nodes of a level
 	margin       = 14
 )
@@ -84,7 +84,7 @@ func draw(d view.Detail, tall bool) picture {
 		most = max(most, len(l))
 	}
 	p := picture{}
-	across, width, letters := nodeH, nodeW, 23
+	across, width, letters := nodeH, nodeW, 21
 	if tall {
 		across, width, letters = tallW, tallW, 17
 	}

@@ -21,7 +21,7 @@
     for (const el of document.querySelectorAll('time[datetime]')) {
       const t = new Date(el.dateTime);
       if (isNaN(t)) continue;
-      put(el, el.dataset.as === 'ago' ? ago(t, now) : clock(t, now));
+      put(el, el.dataset.as === 'clock' ? clock(t, now) : el.dataset.as === 'due' && t <= now ? 'due' : ago(t, now));
       el.title = full.format(t);
     }
     for (const el of document.querySelectorAll('text[data-at]')) {

@@ -249,7 +249,7 @@ func (w *Told) Write(phase string) {
 	w.JSON("mission.json", w.M)
 	w.JSON("plan.json", w.Plan)
 	w.JSON("state.json", store.State{Version: 1, Generation: 9, UpdatedAt: w.Now, Phase: phase, Agents: w.lines})
-	w.JSON("clock.json", mission.Clock{Version: 1, Used: mission.Duration(w.Now.Sub(w.M.CreatedAt)), ReadAt: w.Now})
+	w.JSON("clock.json", mission.Clock{Version: 1, Used: mission.Duration(min(w.Now.Sub(w.M.CreatedAt), 3*time.Hour)), ReadAt: w.Now})
 	stable(w.events, func(e journal.Event) time.Time { return e.At })
 	stable(w.ledger[1:], func(r ledger.Record) time.Time { return r.At })
 	var b strings.Builder

@@ -68,7 +68,7 @@ func (c *cli) bridgeCommand() *cobra.Command {
 	flags(cmd)
 	install := &cobra.Command{
 		Use:   "install",
-		Short: "Let systemd start the dashboard when somebody looks",
+		Short: "Start the dashboard by systemd when somebody looks",
 		Long: "Put forge-autoagent-bridge.socket and .service into the user manager of whoever runs this, or as root into the\n" +
 			"system's, and let the socket listen. The dashboard runs while somebody looks, and ends by itself.",
 		Example: "  AutoAgentProject bridge install --listen 127.0.0.1:7777",
@@ -136,7 +136,7 @@ func (c *cli) serveBridge(ctx context.Context, root store.Root, o bridgeOptions,
 	if err != nil {
 		return err
 	}
-	l, err := bridgeListener(o.listen)
+	l, err := bridgeListener(o.listen, token)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (c *cli) serveBridge(ctx context.Context, root store.Root, o bridgeOptions,
 }
 
 // bridgeListener is the socket that systemd hands over, else a new one.
-func bridgeListener(listen string) (net.Listener, error) {
+func bridgeListener(listen, token string) (net.Listener, error) {
 	handed, err := activation.Listeners()
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func bridgeListener(listen string) (net.Listener, error) {
 			return l, nil
 		}
 	}
-	if err := checkListen(listen); err != nil {
+	if err := checkListen(listen, token); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("tcp", listen)
@@ -168,8 +168,8 @@ func bridgeListener(listen string) (net.Listener, error) {
 	return l, nil
 }
 
-// checkListen refuses what is no address of this machine with a port.
-func checkListen(listen string) error {
+// checkListen refuses what is no address with a port, and one that others can reach without a token.
+func checkListen(listen, token string) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err == nil && host != "localhost" && net.ParseIP(host) == nil {
 		err = errors.New("no number of an address")
@@ -179,6 +179,9 @@ func checkListen(listen string) error {
 	}
 	if err != nil {
 		return usererr.New(usererr.Usage, "write --listen "+bridge.DefaultListen, "%q is no address and port to listen on", listen)
+	}
+	if host != "localhost" && !net.ParseIP(host).IsLoopback() && token == "" {
+		return usererr.New(usererr.Usage, "give --token-file FILE, a file of mode 0600 with 16 characters or more, or listen on "+bridge.DefaultListen, "others can reach %s, and there is no token", listen)
 	}
 	return nil
 }
@@ -246,9 +249,6 @@ func (c *cli) installBridge(ctx context.Context, o bridgeOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := checkListen(o.listen); err != nil {
-		return err
-	}
 	if o.tokenFile != "" {
 		if o.tokenFile, err = filepath.Abs(o.tokenFile); err != nil {
 			return err
@@ -258,8 +258,8 @@ func (c *cli) installBridge(ctx context.Context, o bridgeOptions) error {
 	if err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(o.listen); host != "localhost" && !net.ParseIP(host).IsLoopback() && token == "" {
-		return usererr.New(usererr.Usage, "give --token-file FILE, or listen on "+bridge.DefaultListen, "others can reach %s, and there is no token", o.listen)
+	if err := checkListen(o.listen, token); err != nil {
+		return err
 	}
 	e, err := c.newSystemd(root, ownManager(), discard())
 	if err != nil {

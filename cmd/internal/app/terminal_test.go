@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/testkit"
 )
@@ -181,4 +182,51 @@ func waitNoEcho(t *testing.T, f *os.File) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Fatal("the echo stays on")
+}
+
+// TestWatchScreen: a person sees all missions, opens one, sees what happens to it, goes back and leaves; the mission goes on.
+func TestWatchScreen(t *testing.T) {
+	testkit.Need(t, testkit.OnPath("git"), "git")
+	dir := t.TempDir()
+	w := testkit.Tell(t, store.Root(dir), "my-site", "Build \x1b[31ma site\n", time.Now(), time.Hour)
+	w.Step("one", "The first step", "codebuilder", "codebuilder-1", plan.Working, time.Hour)
+	w.Ticked()
+	w.Write("working")
+	x, cmd := onTerminal(t, 100, []string{"TERM=xterm-256color", "HOME=" + dir}, "watch", "--root", dir)
+	press := func(keys, until string) {
+		t.Helper()
+		x.clear()
+		if _, err := x.f.WriteString(keys); err != nil {
+			t.Fatal(err)
+		}
+		if out := x.wait(until); !strings.Contains(out, until) {
+			t.Fatalf("no %q:\n%q", until, out)
+		}
+	}
+	if out := x.wait("my-site"); !strings.Contains(out, "\x1b[?1049h") {
+		t.Errorf("%q", out)
+	}
+	press("\r", "The first step")
+	x.clear()
+	w.Line("codebuilder-1", "working", "works on one: almost there", "one", "", time.Second)
+	w.Write("working")
+	if out := x.wait("almost there"); strings.Contains(out, "\x1b[31ma site") {
+		t.Errorf("the goal speaks to the terminal: %q", out)
+	}
+	press("\x1b", "Missions:")
+	press("q", "\x1b[?1049l")
+	x.wait("")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if stop, err := w.St.Stopped(); stop != nil || err != nil {
+		t.Error(stop, err)
+	}
+}
+
+// clear forgets what was seen so far.
+func (x *terminal) clear() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.seen.Reset()
 }

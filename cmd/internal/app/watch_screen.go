@@ -176,6 +176,9 @@ func gauge(used, total int64, width int) string {
 
 func (s *screen) listLines() (lines []string, mark int) {
 	o := s.list
+	if s.when.IsZero() {
+		return []string{s.paint("2", "…")}, -1
+	}
 	lines = append(lines, s.paint("1", s.fit(fmt.Sprintf("Missions: %d wait for you, %d run, %d halted, %d ended", o.Counts.Waiting, o.Counts.Running, o.Counts.Halted, o.Counts.Ended))), "")
 	if s.err != nil {
 		return append(lines, s.paint("31", s.fit(s.err.Error()))), -1
