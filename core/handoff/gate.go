@@ -22,16 +22,17 @@ type Tree struct {
 
 // Held is a task that the sender has in process.
 type Held struct {
-	Task      string // empty for a note
-	MergeOnly bool   // a terminal broadcast
-	Hops      int    // handoffs that led to it
+	Task      string   // empty for a note
+	Carries   []string // tasks of an earlier batch that go on under its name
+	MergeOnly bool     // a terminal broadcast
+	Hops      int      // handoffs that led to it
 }
 
 // HeldOf is what a sender has in process; nil: nothing.
 func HeldOf(u *Unit) (held []Held) {
 	if u != nil {
 		for _, i := range u.Items {
-			held = append(held, Held{Task: i.Text.Or("task", ""), MergeOnly: i.Text.MergeOnly(), Hops: i.Text.Hops()})
+			held = append(held, Held{Task: i.Text.Or("task", ""), Carries: i.Text.Carried(), MergeOnly: i.Text.MergeOnly(), Hops: i.Text.Hops()})
 		}
 	}
 	return held
@@ -76,7 +77,7 @@ func Check(d Draft, f Facts) (Message, []Problem) {
 	}
 	g.policy()
 	m := Message{Type: g.typ, From: f.Sender, To: strings.Split(d.Get("to"), ","), Priority: d.Get("priority"), Hops: g.hops(),
-		Task: d.Get("task"), Commit: f.Tree.Canonical, Text: d.Get("message")}
+		Task: d.Get("task"), Commit: f.Tree.Canonical, Text: d.Get("message"), Tasks: g.carries()}
 	if g.problems != nil {
 		return Message{}, g.problems
 	}
@@ -184,6 +185,36 @@ func (g *gate) length(header, value string) {
 	if n := units(value); n > MaxText {
 		g.add(header, value, fmt.Sprintf("it has %d characters", n), "shorten it to "+strconv.Itoa(MaxText))
 	}
+}
+
+// batch are the tasks that the sender holds and has to hand on, the first one first.
+func (g *gate) batch() (tasks []string) {
+	for _, h := range g.f.Held {
+		if h.Task != "" && !h.MergeOnly {
+			tasks = append(tasks, h.Task)
+		}
+	}
+	return tasks
+}
+
+// carries are all tasks that the draft's work stands for, if it is more than the one it names. Only a mission's files have room
+// for them.
+func (g *gate) carries() (tasks []string) {
+	held := g.batch()
+	if g.f.Policy.MaxHops == 0 || g.typ != GitHandoff || !slices.Contains(held, g.d.Get("task")) {
+		return nil
+	}
+	for _, h := range g.f.Held {
+		for _, t := range append([]string{h.Task}, h.Carries...) {
+			if t != "" && !h.MergeOnly && !slices.Contains(tasks, t) {
+				tasks = append(tasks, t)
+			}
+		}
+	}
+	if len(tasks) < 2 {
+		return nil
+	}
+	return tasks
 }
 
 // hops is how many handoffs lead to the one that the draft makes; 0 where nobody counts.

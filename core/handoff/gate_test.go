@@ -189,7 +189,8 @@ func TestCheckDone(t *testing.T) {
 		"broadcast handed on":         {unit: unitOf("00t"), sent: []Sent{to("t", "QA")}, want: "forward"},
 		"new work after a broadcast":  {unit: unitOf("00t"), sent: []Sent{to("u", "QA")}},
 		"broadcast to one":            {unit: unitOf("t"), mergeOnly: true},
-		"batch, one forward":          {unit: unitOf("t", "u", "v"), sent: []Sent{to("u", "QA")}},
+		"batch, one forward":          {unit: unitOf("t", "u", "v"), sent: []Sent{to("t", "QA")}},
+		"batch, under another's name": {unit: unitOf("t", "u", "v"), sent: []Sent{to("u", "QA")}, want: "task"},
 		"batch, none":                 {unit: unitOf("t", "u"), want: "forward"},
 		"batch with a broadcast":      {unit: unitOf("t", "00u"), sent: []Sent{to("t", "QA")}},
 		"batch, the broadcast handed": {unit: unitOf("t", "00u"), sent: []Sent{to("u", "QA")}, want: "forward|forward"},
@@ -201,6 +202,46 @@ func TestCheckDone(t *testing.T) {
 		if got := heads(CheckDone("coder", c.unit, c.sent, !c.unchanged, c.mergeOnly, p)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestBatchGoesOnUnderItsFirstName: one forward stands for a batch and what that batch stood for, and the way of each of them leads
+// through it.
+func TestBatchGoesOnUnderItsFirstName(t *testing.T) {
+	f := facts()
+	f.Policy.MaxHops = 40
+	f.Held = []Held{{Task: "t"}, {Task: "u", Carries: []string{"u", "v, w"}, Hops: 3}, {Task: "x", MergeOnly: true}, {}}
+	draft := func(task string) Draft {
+		return ParseDraft([]byte("type: git_handoff\nto: QA\npriority: 50\ntask: " + task + "\ncommit: 0123456789\n"))
+	}
+	if _, problems := Check(draft("u"), f); heads(problems) != "task" || problems[0].Remedy != "write task: t" {
+		t.Errorf("%v", problems)
+	}
+	m, problems := Check(draft("t"), f)
+	if problems != nil || !slices.Equal(m.Tasks, []string{"t", "u", "v, w"}) {
+		t.Fatalf("%+v, %v", m, problems)
+	}
+	_, e := m.Envelope(1, noon)
+	back, err := Parse(e.Bytes())
+	if err != nil || !slices.Equal(Text(back.Bytes()).Carried(), m.Tasks) {
+		t.Fatalf("%s, %v", e.Bytes(), err)
+	}
+	records := []Record{{Agent: "coder", Box: "completed", Text: "id: 0\nfrom: QA\ntask: v, w\n\n"}, {Agent: "QA", Box: "new", Text: Text(e.Bytes())}}
+	for task, want := range map[string]int{"t": 1, "u": 1, "v, w": 2, "v": 0, "x": 0} {
+		if w := Trace(task, records, noon); len(w.Legs) != want || want > 0 && w.Legs[want-1].Task != "t" {
+			t.Errorf("the way of %q: %+v", task, w.Legs)
+		}
+	}
+	f.Held = f.Held[:1]
+	if m, _ := Check(draft("t"), f); m.Tasks != nil {
+		t.Errorf("a single task carries %q", m.Tasks)
+	}
+	if m, _ := Check(draft("new"), f); m.Tasks != nil {
+		t.Errorf("other work carries %q", m.Tasks)
+	}
+	f.Held, f.Policy.MaxHops = []Held{{Task: "t"}, {Task: "u"}}, 0 // a swarm
+	if m, problems := Check(draft("u"), f); problems != nil || m.Tasks != nil {
+		t.Errorf("in a swarm: %+v, %v", m, problems)
 	}
 }
 

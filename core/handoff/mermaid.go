@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ func (w Way) Mermaid() string {
 		if l.Broadcast {
 			arrow = "-->>" // merge only
 		}
-		fmt.Fprintf(&b, "    %s%s%s: %s %s<br/>%s", names[l.From], arrow, names[l.To], mermaidText(w.Task), mermaidText("<"+l.Commit+">"), l.State)
+		fmt.Fprintf(&b, "    %s%s%s: %s %s<br/>%s", names[l.From], arrow, names[l.To], mermaidText(cmp.Or(l.Task, w.Task)), mermaidText("<"+l.Commit+">"), l.State)
 		if l.Waited > 0 {
 			fmt.Fprintf(&b, ", waited %s", rounded(time.Duration(l.Waited)))
 		}

@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,11 +15,12 @@ type Message struct {
 	Type     string
 	From     string
 	To       []string
-	Priority string // two digits, 00 first
-	Task     string // of a git_handoff; it keeps its name along the whole chain
-	Commit   string // of a git_handoff: abbreviated, 10 digits or more
-	Text     string // of a note
-	Hops     int    // how many handoffs led to this one; not written where 0
+	Priority string   // two digits, 00 first
+	Task     string   // of a git_handoff; it keeps its name along the whole chain
+	Commit   string   // of a git_handoff: abbreviated, 10 digits or more
+	Text     string   // of a note
+	Hops     int      // how many handoffs led to this one; not written where 0
+	Tasks    []string // of a git_handoff that stands for a batch: all its tasks, Task among them; not written where there are none
 }
 
 // Envelope makes the file that waits in the sender's outbox, and its name.
@@ -35,6 +37,10 @@ func (m Message) Envelope(seq int, at time.Time) (name string, e Envelope) {
 	e.Headers = append(e.Headers, Header{"created_at", Instant(at)})
 	if m.Hops > 0 {
 		e.Headers = append(e.Headers, Header{"hops", strconv.Itoa(m.Hops)})
+	}
+	if len(m.Tasks) > 0 {
+		b, _ := json.Marshal(m.Tasks) // one line, whatever the names are
+		e.Headers = append(e.Headers, Header{"tasks", string(b)})
 	}
 	e.Body = "Re-read your role and constitution.\n\n" + payload + "\n"
 	return FileName(m.Priority, id, m.To), e

@@ -56,6 +56,9 @@ func (g *gate) policy() {
 	if g.typ != GitHandoff {
 		return
 	}
+	if held, task := g.batch(), g.d.Get("task"); p.MaxHops > 0 && slices.Index(held, task) > 0 {
+		g.add("task", task, "a batch is handed on once, under the name of its first task", "write task: "+held[0])
+	}
 	g.mergeOnly()
 	if t := g.f.Tree; t.Layout != "" { // stop and say so, whatever the policy is
 		g.add("tree", "", "the git layout is not the expected one: "+t.Layout, "stop and report it; do not repair it")
@@ -138,7 +141,7 @@ type Sent struct {
 }
 
 // CheckDone judges whether a unit may be finished. Work has to be handed on under the name that it came with, a batch once
-// for all; a terminal broadcast must not. mergeOnly says that the unit is one although it does not look like it.
+// for all under that of its first task; a terminal broadcast must not. mergeOnly says that the unit is one although it does not look like it.
 func CheckDone(agent string, u Unit, sent []Sent, changed, mergeOnly bool, p Policy) []Problem {
 	if p.Forward == ForwardOff || p.Forward == "" {
 		return nil
@@ -160,7 +163,7 @@ func CheckDone(agent string, u Unit, sent []Sent, changed, mergeOnly bool, p Pol
 	met := false
 	for _, s := range onward {
 		switch {
-		case slices.Contains(due, s.Task):
+		case len(due) > 0 && s.Task == due[0]:
 			met = true
 		case slices.Contains(broadcast, s.Task):
 			problems = append(problems, Problem{"forward", s.Task, "a terminal broadcast is merged and not handed on", "tell the person: it went to " + strings.Join(s.To, ",")})

@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -23,6 +24,7 @@ type Leg struct {
 	ID        string           `json:"id"`
 	From      string           `json:"from"`
 	To        string           `json:"to"`
+	Task      string           `json:"task"` // the name it went under: a batch's first task stands for all of them
 	Priority  string           `json:"priority"`
 	Commit    string           `json:"commit"`
 	State     string           `json:"state"` // undelivered, waiting, working, done, failed
@@ -51,7 +53,7 @@ func Trace(task string, records []Record, now time.Time) Way {
 	w := Way{Task: task, Legs: []Leg{}}
 	found := map[[2]string]bool{}
 	for _, r := range records {
-		if got, ok := r.Text.Field("task"); !ok || got != task || r.Box == "outbox" || r.Box == "sent" || r.Box == "unsent" {
+		if !r.Text.of(task) || r.Box == "outbox" || r.Box == "sent" || r.Box == "unsent" {
 			continue
 		}
 		l := leg(r, r.Agent, now)
@@ -59,7 +61,7 @@ func Trace(task string, records []Record, now time.Time) Way {
 		w.Legs = append(w.Legs, l)
 	}
 	for _, r := range records { // what nobody has yet
-		if got, ok := r.Text.Field("task"); !ok || got != task || r.Box != "outbox" && r.Box != "unsent" {
+		if !r.Text.of(task) || r.Box != "outbox" && r.Box != "unsent" {
 			continue
 		}
 		for _, to := range r.Text.Recipients() {
@@ -85,7 +87,7 @@ func leg(r Record, to string, now time.Time) Leg {
 		t, _ := time.Parse(time.RFC3339Nano, r.Text.Or(header, ""))
 		return t
 	}
-	l := Leg{ID: r.Text.Or("id", ""), From: r.Text.Or("from", "unknown"), To: to, Priority: r.Text.Priority(), Commit: r.Text.Or("commit", ""),
+	l := Leg{ID: r.Text.Or("id", ""), From: r.Text.Or("from", "unknown"), To: to, Task: r.Text.Or("task", ""), Priority: r.Text.Priority(), Commit: r.Text.Or("commit", ""),
 		Created: at("created_at"), Enqueued: at("enqueued_at"), Dequeued: at("dequeued_at"), Completed: at("completed_at"),
 		Attempt: r.Attempt, Broadcast: r.Text.MergeOnly(), Error: r.Error}
 	switch r.Box {
@@ -122,6 +124,20 @@ func between(a, b time.Time) mission.Duration {
 		return 0
 	}
 	return mission.Duration(b.Sub(a))
+}
+
+// Carried are all tasks that a handoff stands for, if it is the forward of a batch.
+func (t Text) Carried() (tasks []string) {
+	if json.Unmarshal([]byte(t.Or("tasks", "")), &tasks) != nil {
+		return nil
+	}
+	return tasks
+}
+
+// of says whether a handoff is a task's, in its own name or in that of its batch.
+func (t Text) of(task string) bool {
+	got, ok := t.Field("task")
+	return ok && got == task || slices.Contains(t.Carried(), task)
 }
 
 // Hops is how many handoffs led to this one.

@@ -292,10 +292,16 @@ func TestHandoffBatchInAMission(t *testing.T) {
 	}
 	m.call("codebuilder-2", "merge")
 	own := m.commit("codebuilder-2", "c.txt", "Both\n\nBy codebuilder-2.")
-	m.sends("codebuilder-2", work("codebuilder-1", "two", own)) // one for all
+	m.refused("codebuilder-2", work("codebuilder-1", "two", own), `task "two"`, "write task: one")
+	m.sends("codebuilder-2", work("codebuilder-1", "one", own)) // one for all
 	code, out, errs = m.call("codebuilder-2", "done", "--batch")
 	if code != 0 || strings.Count(out, "COMPLETED: ") != 2 || !strings.Contains(out, "COMPLETED_BATCH: ") || !strings.HasSuffix(out, "\nNO_TASK\n") {
 		t.Error(code, out, errs)
+	}
+	code, out, errs = m.call("", "trace", "two", "--json")
+	var way handoff.Way
+	if err := json.Unmarshal([]byte(out), &way); code != 0 || err != nil || len(way.Legs) != 2 || way.Legs[1].To != "codebuilder-1" || way.Legs[1].Task != "one" {
+		t.Errorf("the way of two ends with the batch: %d, %v, %s%s", code, err, out, errs)
 	}
 }
 

@@ -24,6 +24,9 @@ const (
 	notes = 100
 )
 
+// asInside is what this test's own program does inside of a host.
+var asInside = map[string]func(args []string) error{"1": sendNotes, "latency": measureWakeUps}
+
 // sendNotes sends notes from the manager to the agents of a mission, as a tick would: into the outbox, delivered, woken.
 // args are the root, the mission, the longest pause between two, and the agents, each of which gets all.
 func sendNotes(args []string) error {

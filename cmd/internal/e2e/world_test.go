@@ -33,7 +33,7 @@ var bin string // folder of the programs, built with the tag testonly
 func TestMain(m *testing.M) {
 	cell.ShimMain()
 	if os.Getenv(sends) != "" {
-		if err := sendNotes(os.Args[1:]); err != nil {
+		if err := asInside[os.Getenv(sends)](os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
