@@ -143,19 +143,3 @@ func TestPassed(t *testing.T) {
 		t.Errorf("short: %s", got)
 	}
 }
-
-// FuzzDocument: what the gate takes reads the same when it comes back from where it is kept.
-func FuzzDocument(f *testing.F) {
-	for _, s := range []string{goodDoc, Skeleton(), "## Summary\n```\n<!--\n```\n-->", change("none\n", "```\nx\n```\n")} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		d, problems := CheckDocument(data)
-		if problems != nil {
-			return
-		}
-		if again, odd := ReadDocument(d.Render(Head{From: "a-1", To: "manager", Step: "s"})); again != d || odd != nil {
-			t.Errorf("%q\n%+v\n%+v %v", data, d, again, odd)
-		}
-	})
-}

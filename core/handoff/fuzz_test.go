@@ -86,3 +86,65 @@ func FuzzWay(f *testing.F) {
 		}
 	})
 }
+
+// FuzzEnvelope: what is read as an envelope is written as it was, and the copy of a recipient says the same in the order of
+// delivered files.
+func FuzzEnvelope(f *testing.F) {
+	for _, s := range []string{"", "id: 1\nfrom: coder\nto: QA\npriority: 50\ntype: note\nmessage: m\n\nm\n", "id: 1\nfrom: coder\nto: QA\npriority: 50\ntype: git_handoff\nrole: coder\ntask: t\ncommit: 0123456789\nhops: 2\ntasks: [\"t\"]\n\nx",
+		"id: 1\nid: 2\n\n", "id: 1\r\n\r\n", "a: b\n\n\n\n", "id: \n\n", "id:1"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := Parse(data)
+		if err != nil {
+			return
+		}
+		if again, err := Parse(e.Bytes()); err != nil || !slices.Equal(again.Headers, e.Headers) || again.Body != e.Body {
+			t.Fatalf("%v: %q", err, e.Bytes())
+		}
+		for _, h := range e.Headers { // both readings say the same
+			if got, ok := Text(data).Field(h.Name); !ok || got != h.Value {
+				t.Fatalf("%s is %q and %q", h.Name, h.Value, got)
+			}
+		}
+		c := e.ForRecipient("QA", noon)
+		back, err := Parse(c.Bytes())
+		if err != nil || back.Body != e.Body || back.Get("recipient") != "QA" || back.Get("id") != e.Get("id") || back.Get("from") != e.Get("from") {
+			t.Fatalf("%v: %q", err, c.Bytes())
+		}
+		if twice := back.ForRecipient("QA", noon); string(twice.Bytes()) != string(c.Bytes()) {
+			t.Fatalf("%q, then %q", c.Bytes(), twice.Bytes())
+		}
+		_ = Text(data).Carried()
+	})
+}
+
+// FuzzDocument: what the gate lets through is kept as it was said, below our header line and above our spend, and what code makes of
+// an answer is read as nothing but a summary.
+func FuzzDocument(f *testing.F) {
+	for _, s := range []string{"", goodDoc, Skeleton(), goodDoc + "## Spend\nmine\n", strings.ReplaceAll(goodDoc, "\n", "\r\n"), "```\n" + goodDoc, goodDoc + "~~~~\n## Summary\n~~~\n",
+		"<!-- " + goodDoc, goodDoc + "<!--", "## summary:\nx\n##  Decisions\n", "## Summary\n```\n<!--\n```\n-->", change("none\n", "```\nx\n```\n")} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		head := Head{From: "coder", To: "QA", Step: "s", Attempt: 1, Checkpoint: "0123456789", Spend: "$1"}
+		d, problems := CheckDocument([]byte(text))
+		for _, p := range problems {
+			if s := p.String(); strings.ContainsFunc(s, control) || !utf8.ValidString(s) {
+				t.Fatalf("%q", s)
+			}
+		}
+		if problems == nil {
+			kept := d.Render(head)
+			back, odd := ReadDocument(kept)
+			if back != d || odd != nil || len(d.Passed(false)) > MaxPassed || !strings.HasPrefix(kept, "from: coder | to: QA | run: none | step: s, attempt 1 | checkpoint: 0123456789\n") || !strings.HasSuffix(kept, "\n## Spend\n\n$1\n") {
+				t.Fatalf("%q\nis kept as\n%q\nand read as %+v, %q", text, kept, back, odd)
+			}
+		}
+		made := Made(text)
+		back, odd := ReadDocument(made.Render(head))
+		if back != made || odd != nil || len(strings.Fields(made.Summary)) > MaxSummary+1 {
+			t.Fatalf("%q\nis made\n%+v\nand read as\n%+v, %q", text, made, back, odd)
+		}
+	})
+}
