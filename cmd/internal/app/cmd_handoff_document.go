@@ -35,24 +35,44 @@ func documents(st *store.Store) func(context.Context, queue.Entry) (*documentVie
 			return nil, nil
 		}
 		for n, h := range s.Handoffs {
-			if h.ID != e.Text.Or("id", "") {
-				continue
+			if h.ID == e.Text.Or("id", "") {
+				return documentOf(ctx, st, s.ID, n+1)
 			}
-			v := documentView{Ref: git.DocsRef(st.ID()), Path: handoff.DocumentPath(s.ID, n+1)}
-			b, err := git.Repo{Dir: st.Repo()}.Document(ctx, v.Ref, v.Path)
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			v.text = string(b)
-			v.Head, _, _ = strings.Cut(v.text, "\n")
-			v.Document, _ = handoff.ReadDocument(v.text)
-			return &v, nil
 		}
 		return nil, nil
 	}
+}
+
+// documentOf is the document of a step as it was handed over for that time; nil: there is none.
+func documentOf(ctx context.Context, st *store.Store, step string, attempt int) (*documentView, error) {
+	v := documentView{Ref: git.DocsRef(st.ID()), Path: handoff.DocumentPath(step, attempt)}
+	b, err := git.Repo{Dir: st.Repo()}.Document(ctx, v.Ref, v.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.text = string(b)
+	v.Head, _, _ = strings.Cut(v.text, "\n")
+	v.Document, _ = handoff.ReadDocument(v.text)
+	return &v, nil
+}
+
+// documentOfRun is the document that a run left; nil: it left none.
+func documentOfRun(ctx context.Context, st *store.Store, step, run string) (*documentView, error) {
+	p, err := st.Plan()
+	if err != nil {
+		return nil, err
+	}
+	if s := p.Step(step); s != nil {
+		for n := range s.Handoffs {
+			if d, err := documentOf(ctx, st, step, n+1); err != nil || d != nil && strings.Contains(d.Head, " | run: "+run+" | ") {
+				return d, err
+			}
+		}
+	}
+	return nil, nil
 }
 
 // checkDocument judges a document and says all that is wrong with it.

@@ -119,19 +119,18 @@ func (c *cli) handoffList(f *handoffFlags) *cobra.Command {
 
 func (c *cli) handoffShow(f *handoffFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show <id or name>",
+		Use:   "show <id, name or task>",
 		Short: "Show a handoff wherever it lies",
 		Long: "Show a handoff, named by its id or its file name, in all mailboxes that hold it, and the document that its agent left of\n" +
-			"the work.",
-		Example: "  AutoAgentProject handoff show 20260710T120001Z_000001_from_manager --mission my-site",
-		Args:    exactly(1, "the id or name of a handoff"),
+			"the work. Of a task, or a step of a mission, it is the latest one.",
+		Example: "  AutoAgentProject handoff show cart-tax --mission my-site",
+		Args:    exactly(1, "the id or name of a handoff, or a task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, list, err := c.entries(cmd.Context(), f)
 			if err != nil {
 				return err
 			}
-			list = slices.DeleteFunc(list, func(e queue.Entry) bool { return e.Name() != args[0] && e.Text.Or("id", "") != args[0] })
-			if len(list) == 0 {
+			if list = named(list, args[0]); len(list) == 0 {
 				return usererr.New(usererr.NotFound, "handoff list --all shows what there is", "there is no handoff %q", args[0])
 			}
 			var doc *documentView
@@ -175,6 +174,24 @@ func (c *cli) handoffShow(f *handoffFlags) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// named are the entries of the handoff of that id or file name, else of the latest one of a task.
+func named(list []queue.Entry, what string) (found []queue.Entry) {
+	latest, at := "", ""
+	for _, e := range list {
+		id := e.Text.Or("id", "")
+		if e.Name() == what || id == what {
+			found = append(found, e)
+		}
+		if made := e.Text.Or("created_at", ""); e.Text.Or("task", "") == what && made >= at {
+			latest, at = id, made
+		}
+	}
+	if found == nil && latest != "" {
+		return named(list, latest)
+	}
+	return found
 }
 
 func (c *cli) handoffTrace(f *handoffFlags) *cobra.Command {
@@ -225,6 +242,9 @@ func (c *cli) handoffTrace(f *handoffFlags) *cobra.Command {
 			}
 			c.printTable(t)
 			c.say("%s: waited %s, worked %s", way.Task, short(time.Duration(way.Waited)), short(time.Duration(way.Worked)))
+			if len(docs) > 0 {
+				c.say("handoff show prints a document; all of them are on %s", p.docsRef)
+			}
 			return nil
 		},
 	}

@@ -33,7 +33,7 @@ func (c *cli) missionPlace(f *handoffFlags) (*place, error) {
 	if err := owned(st.Dir()); err != nil {
 		return nil, err
 	}
-	p := &place{role: f.agent, queue: st.Queue(), mode: queue.Task, policy: handoff.MissionPolicy(), warn: c.warn, document: documents(st)}
+	p := &place{role: f.agent, queue: st.Queue(), mode: queue.Task, policy: handoff.MissionPolicy(), warn: c.warn, docsRef: git.DocsRef(st.ID()), document: documents(st)}
 	if f.batch {
 		p.mode = queue.Batch
 	}

@@ -27,6 +27,7 @@ type place struct {
 	warn   func(error)
 	wake   func(agents ...string)
 
+	docsRef  string                                                    // where documents are kept, in the mission's repository
 	document func(context.Context, queue.Entry) (*documentView, error) // of the work that came with a handoff; nil: there are none
 }
 

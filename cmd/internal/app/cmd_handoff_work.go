@@ -26,17 +26,24 @@ func (c *cli) handoffNext(f *handoffFlags) *cobra.Command {
 		Long: "Take the next task, or in batch mode all that have the priority of the first, and print it. What is held already is\n" +
 			"printed again. Without any: NO_TASK.",
 		Example: "  AutoAgentProject handoff next --layout swarmforge",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := c.open(cmd.Context(), f)
-			if err != nil {
-				return c.state(err)
-			}
+		RunE: c.at(f, func(_ context.Context, p *place, _ []string) error {
 			p.reconcile(time.Now())
 			return c.next(p, f, nil)
-		},
+		}),
 	}
 	f.receiving(cmd)
 	return protocol(cmd, count(0))
+}
+
+// at runs a command at the place of an agent.
+func (c *cli) at(f *handoffFlags, run func(ctx context.Context, p *place, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		p, err := c.open(cmd.Context(), f)
+		if err != nil {
+			return c.state(err)
+		}
+		return run(cmd.Context(), p, args)
+	}
 }
 
 // open finds the place of an agent.
@@ -87,12 +94,7 @@ func (c *cli) handoffDone(f *handoffFlags) *cobra.Command {
 		Long: "Finish the current task or batch and take the next one. In a mission the work must have been handed on under the name\n" +
 			"of its task, unless it came as a terminal broadcast (priority 00 to several), which is merged and not handed on.",
 		Example: "  AutoAgentProject handoff done --layout swarmforge",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			p, err := c.open(ctx, f)
-			if err != nil {
-				return c.state(err)
-			}
+		RunE: c.at(f, func(ctx context.Context, p *place, _ []string) error {
 			mode, err := p.receives()
 			if err != nil {
 				return c.state(err)
@@ -110,7 +112,7 @@ func (c *cli) handoffDone(f *handoffFlags) *cobra.Command {
 				fmt.Fprint(c.env.Stdout, done.String())
 			}
 			return c.next(p, f, &done)
-		},
+		}),
 	}
 	f.receiving(cmd)
 	cmd.Flags().BoolVar(&mergeOnly, "merge-only", false, "it is a terminal broadcast although only one has it: nothing is handed on")
@@ -186,11 +188,7 @@ func (c *cli) handoffMerge(f *handoffFlags) *cobra.Command {
 		Long: "Merge the commits of the current task or batch into the branch of this tree, or the one that is named. Where files\n" +
 			"conflict they stay in the tree to be solved and committed. Nothing is merged into a tree with changes of its own.",
 		Example: "  AutoAgentProject handoff merge --layout swarmforge",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := c.open(cmd.Context(), f)
-			if err != nil {
-				return c.state(err)
-			}
+		RunE: c.at(f, func(ctx context.Context, p *place, args []string) (err error) {
 			var todo []handoff.Message
 			if len(args) == 2 {
 				todo = append(todo, handoff.Message{From: args[0], Commit: args[1]})
@@ -203,12 +201,12 @@ func (c *cli) handoffMerge(f *handoffFlags) *cobra.Command {
 			}
 			defer unlock()
 			for _, m := range todo {
-				if err := c.merge(cmd.Context(), p, m); err != nil {
+				if err := c.merge(ctx, p, m); err != nil {
 					return environment(err)
 				}
 			}
 			return nil
-		},
+		}),
 	}
 	f.receiving(cmd)
 	return protocol(cmd, func(n int) bool { return n == 0 || n == 2 })

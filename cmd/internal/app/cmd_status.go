@@ -141,6 +141,7 @@ func (c *cli) printStatus(v view.Mission) {
 	for _, w := range v.Warnings {
 		c.say("  %s", c.colour("33", c.fit("warning: "+w, 2)))
 	}
+	documents := false
 	if len(v.Steps) > 0 {
 		c.say("")
 		t := table{{"STEP", "STATE", "AGENT", "SINCE", "TITLE"}}
@@ -150,8 +151,12 @@ func (c *cli) printStatus(v view.Mission) {
 				title += " (" + s.Reason + ")"
 			}
 			t = append(t, []string{s.ID, string(s.State), dash(s.Agent), ago(s.Since, now), title})
+			documents = documents || s.State == plan.Done
 		}
 		c.printTable(t)
+		if documents {
+			c.say("  %s", c.fit(Program+" handoff show <step> --mission "+v.ID+" prints what an agent left of one", 2))
+		}
 	}
 	c.say("")
 	t := table{{"AGENT", "DOES", "SINCE", "INBOX", "NEXT", "LAST LINE"}}

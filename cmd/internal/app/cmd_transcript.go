@@ -25,7 +25,7 @@ func (c *cli) transcriptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "transcript <id> [run]",
 		Short: "Show what an agent was told and what it answered in one run",
-		Long: "Show one run: the prompt, and what the model said and did. The beginning of a run's id is enough;\n" +
+		Long: "Show one run: the prompt, what the model said and did, and the document that it left. The beginning of a run's id is enough;\n" +
 			"\"last\" is the latest run of the mission. With --json: the raw stream alone. Without a run: the list of them.",
 		Example: "  AutoAgentProject transcript my-site\n  AutoAgentProject transcript my-site last",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +51,16 @@ func (c *cli) transcriptCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printTranscript(m, r.dir)
+			if err := c.printTranscript(m, r.dir); err != nil || c.json || r.Step == "" {
+				return err
+			}
+			d, err := documentOfRun(cmd.Context(), st, r.Step, r.Run)
+			if err != nil || d == nil {
+				return err
+			}
+			c.say("== %s of %s", d.Path, d.Ref)
+			c.say("%s", strings.TrimRight(d.text, "\n"))
+			return nil
 		},
 	}
 }

@@ -147,6 +147,18 @@ func TestDocumentReachesTheNext(t *testing.T) {
 	if !strings.Contains(shown, "task: one") || !strings.Contains(shown, "THE-LINE-ENDS-WITH-A-DOT") {
 		t.Errorf("handoff show:\n%s", shown)
 	}
+	for _, args := range [][]string{{"handoff", "show", "one", "--mission", "relay"}, {"transcript", "relay", p.Step("one").Last().Name}} {
+		if args[0] == "transcript" { // the run's id stands in the document's header line
+			_, run, _ := strings.Cut(doc, "| run: ")
+			args[2], _, _ = strings.Cut(run, " ")
+		}
+		if out := w.must(0, args...); !strings.Contains(out, "steps/one/1.md of refs/autoagent/relay/docs") || !strings.Contains(out, "THE-LINE-ENDS-WITH-A-DOT") {
+			t.Errorf("%q does not print the document:\n%s", args, out)
+		}
+	}
+	if out := w.must(0, "status", "relay"); !strings.Contains(out, "handoff show <step> --mission relay") {
+		t.Errorf("status does not say where the documents are:\n%s", out)
+	}
 	if trace := w.must(0, "handoff", "trace", "two", "--mission", "relay"); !strings.Contains(trace, "steps/two/1.md") {
 		t.Errorf("handoff trace:\n%s", trace)
 	}
