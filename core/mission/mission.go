@@ -44,6 +44,7 @@ type Mission struct {
 
 	Bounds   Bounds   `json:"bounds,omitzero"`
 	Read     []string `json:"read,omitempty"`            // files and folders that agents may read besides their clones
+	Caches   Caches   `json:"caches,omitzero"`           // of tools, that agents may read
 	Network  string   `json:"network,omitempty"`         // of the cells: empty, open, or NetworkNone
 	FromRepo []string `json:"allow_from_repo,omitempty"` // what of From is loaded into the agent program, see FromRepoWords
 	KeepDocs bool     `json:"keep_docs,omitempty"`       // the documents of the steps are part of the product, below docs/handoffs/
@@ -69,6 +70,12 @@ type Mission struct {
 	Config      string `json:"config,omitempty"` // the configuration file, in which the caps of all missions stand
 	Tool        string `json:"tool"`             // version of this program
 	Agents      string `json:"agents"`           // name and version of the agent program
+}
+
+// Caches are folders of package managers' caches; empty: not shared.
+type Caches struct {
+	Go  string `json:"go,omitempty"`  // cache/download of a module cache
+	NPM string `json:"npm,omitempty"` // _cacache of a cache of npm
 }
 
 // Source is what a mission started from.

@@ -224,7 +224,7 @@ func (t *Tick) job(run string, limit money.Amount, a Ask) (runner.Job, *os.File,
 		return runner.Job{}, nil, err
 	}
 	j := runner.Job{
-		Run: run, Dir: a.Dir, Scratch: scratch, Inputs: append(slices.Clone(a.Inputs), t.Mission.Read...), SystemPrompt: system, Prompt: a.Prompt,
+		Run: run, Dir: a.Dir, Scratch: scratch, Inputs: append(slices.Clone(a.Inputs), t.readable()...), SystemPrompt: system, Prompt: a.Prompt,
 		Model: or(a.model, t.Mission.Model), Tools: a.Profession.Tools, Schema: a.Schema, MaxTurns: a.Profession.MaxTurns,
 		Wall: a.Profession.Wall, Silence: a.Profession.Silence,
 		Settings: taken.Settings, Servers: taken.Servers, Fixed: t.fixed(taken, a.Dir),

@@ -40,8 +40,11 @@ func (t *Tick) Check(ctx context.Context, dir, command string) (ok bool, output 
 	defer Sweep(scratch)
 	ctx, done := context.WithTimeout(ctx, t.Limits.Verify)
 	defer done()
+	if err := t.seed(filepath.Join(scratch, "home"), dir); err != nil {
+		return false, "", err
+	}
 	out, err := cell.Run(ctx, cell.Spec{
-		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(t.caches()...), Dir: dir, Writable: []string{dir}, ReadOnly: t.Mission.Read, NoNetwork: t.walledOff(),
+		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(t.caches()...), Dir: dir, Writable: []string{dir}, ReadOnly: t.readable(), NoNetwork: t.walledOff(),
 		Home: filepath.Join(scratch, "home"), Tmp: filepath.Join(scratch, "tmp"), Limits: t.Limits.Cell,
 		OnStart: noteCell(t.Store.Agent(t.Agent.Name)),
 	}, maxOutput)
@@ -163,6 +166,9 @@ func (t *Tick) Launch(ctx context.Context, c runner.Command) (runner.Process, er
 		}
 		return noteCell(t.Store.Run(t.Agent.Name, h.Run))(id)
 	}}
+	if err := t.seed(c.Home, c.Dir); err != nil {
+		return nil, err
+	}
 	c.Env = append(slices.Clip(c.Env), t.caches()...)
 	return l.Launch(ctx, c)
 }

@@ -55,6 +55,7 @@ type config struct {
 	Read      []string `yaml:"read"`       // files and folders that agents of all missions may read
 	Network   string   `yaml:"network"`    // default of --network
 
+	Caches   []string `yaml:"caches"`          // default of --caches
 	FromRepo []string `yaml:"allow_from_repo"` // default of --allow-from-repo
 }
 

@@ -90,6 +90,11 @@ func (c *cli) describe(d *draft) {
 	if len(m.Read) > 0 {
 		row("read", "agents may read %s", strings.Join(m.Read, ", "))
 	}
+	for _, dir := range []string{m.Caches.Go, m.Caches.NPM} {
+		if dir != "" {
+			row("cache", "agents may read %s", dir)
+		}
+	}
 	if m.Verify != "" {
 		row("verify", "%s", m.Verify)
 	}

@@ -104,6 +104,9 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	if m.Read, err = c.readable(string(d.root), append(slices.Clone(cfg.Read), o.read...), m.Credentials); err != nil {
 		return nil, err
 	}
+	if err := c.fixCaches(d, o.caches, cfg.Caches); err != nil {
+		return nil, err
+	}
 	if err := source(ctx, d.root, m, o); err != nil {
 		return nil, err
 	}
