@@ -59,7 +59,7 @@ func (t *Tick) around(run string) []audit.Part {
 			set = append(set, audit.Part{Path: filepath.Join(t.Home, ".config", dir), Depth: 1, Files: true})
 		}
 	}
-	for _, units := range []string{"/etc/systemd/system", "/run/systemd/system"} {
+	for _, units := range t.UnitDirs {
 		if unix.Access(units, unix.W_OK) == nil { // nobody who cannot write there escaped to there
 			set = append(set, audit.Part{Path: units, Depth: 2, Files: true, Skip: t.others})
 		}

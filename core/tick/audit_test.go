@@ -26,8 +26,12 @@ func TestAudit(t *testing.T) {
 		{"root/data/autoagent/my-site/goal.md", true},
 		{"{run}/system.md", true},
 		{"{run}/prompt.md", true},
+		{"{run}/run.json", true},
+		{"root/data/autoagent/my-site/from-repo.json", true},
+		{"root/data/autoagent/my-site/from-repo/.claude/hooks/hook.sh", true},
 		{"root/autoagent-missions/my-site/repo.git/config", true},
 		{"root/autoagent-missions/my-site/repo.git/hooks/post-update", true},
+		{"root/autoagent-missions/my-site/repo.git/info/attributes", true},
 		{"root/autoagent-missions/my-site/repo.git/objects/info/alternates", true},
 		{"root/autoagent-missions/my-site/planted", true},
 		{"root/planted", true},
@@ -37,6 +41,10 @@ func TestAudit(t *testing.T) {
 		{"home/.config/systemd/user/default.target.wants/planted.service", true},
 		{"home/.config/systemd/user/forge-autoagent-my-site-quota.service", true},
 		{"home/.config/autostart/planted.desktop", true},
+		{"home/.config/environment.d/planted.conf", true},
+		{"home/.config/git/config", true},
+		{"system/planted.service", true},
+		{"system/multi-user.target.wants/planted.service", true},
 
 		{"root/autoagent-missions/my-site/codebuilder-1/file", false},
 		{"root/autoagent-missions/my-site/codebuilder-2/file", false},
@@ -49,6 +57,7 @@ func TestAudit(t *testing.T) {
 		{"root/data/autoagent/other/mission.json", false},
 		{"root/.new-other-1/file", false},
 		{"{run}/stream.jsonl", false},
+		{"system/forge-autoagent-other-quota.service", false},
 		{"home/work/file", false},
 		{"home/file", false},
 		{"home/.bash_history", false},
@@ -62,7 +71,7 @@ func TestAudit(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, money.NanoUSD)
 			root := filepath.Dir(filepath.Dir(w.Store.Work()))
-			w.Home = t.TempDir()
+			w.Home, w.UnitDirs = t.TempDir(), []string{t.TempDir()}
 			for _, dir := range []string{filepath.Join(w.Store.Repo(), "hooks"), filepath.Join(w.Home, ".config", "systemd", "user")} {
 				ok(t, os.MkdirAll(dir, 0o700))
 			}
@@ -71,7 +80,7 @@ func TestAudit(t *testing.T) {
 			h, err := w.Hold("handoff-1")
 			ok(t, err)
 			w.fake.do = func(_ context.Context, j runner.Job) (runner.Result, error) {
-				path := strings.NewReplacer("{run}", w.Store.Run("codebuilder-1", j.Run), "root/", root+"/", "home/", w.Home+"/").Replace(c.name)
+				path := strings.NewReplacer("{run}", w.Store.Run("codebuilder-1", j.Run), "root/", root+"/", "home/", w.Home+"/", "system/", w.UnitDirs[0]+"/").Replace(c.name)
 				ok(t, os.MkdirAll(filepath.Dir(path), 0o700))
 				f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 				ok(t, err)

@@ -54,7 +54,8 @@ type Tick struct {
 	Limits      Limits
 	Now         func() time.Time
 	Log         *slog.Logger
-	Home        string // of the operator; what is audited there stands in audit.go. Empty: nothing
+	UnitDirs    []string // of the system's manager, audited too
+	Home        string   // of the operator; what is audited there stands in audit.go. Empty: nothing
 
 	ledger *ledger.Ledger
 	gate   string // file with what the gate knows, shown in the cell of the run; empty: none

@@ -43,7 +43,7 @@ func newTick(st *store.Store, m mission.Mission, a mission.Agent, log *slog.Logg
 		return nil, err
 	}
 	t := &tick.Tick{
-		Store: st, Mission: m, Agent: a, Professions: profs, Limits: tick.DefaultLimits, Now: time.Now, Log: log, Home: os.Getenv("HOME"),
+		Store: st, Mission: m, Agent: a, Professions: profs, Limits: tick.DefaultLimits, Now: time.Now, Log: log, Home: os.Getenv("HOME"), UnitDirs: []string{systemUnits, "/run/systemd/system"},
 		Credential: func() (runner.Credential, error) {
 			f, err := login.Read(m.Credentials)
 			return f.Credential(), err
