@@ -435,6 +435,9 @@ func (p *Poller) closeButtons(ctx context.Context) {
 			m := notify.Compose([]notify.Row{box.Named(r)}, false)
 			text, bold := m.Text()
 			tail := "\n\n" + asked[i].Decision.Said()
+			if r.Repeated { // it stays marked
+				tail = notify.AgainMark + tail
+			}
 			text = Cut(text, MaxText-notify.Units(tail))
 			err := p.Client.CloseButtons(ctx, p.Who.Chat, r.MessageID, text+tail, Clip(bold, 0, notify.Units(text)))
 			if e, ok := errors.AsType[*Error](err); ok && (e.Class == Passing || e.Class == Unknown || e.Class == Slow) {

@@ -14,8 +14,8 @@ var changing = []string{"openat", "write,pwrite64", "fsync,fdatasync", "rename,r
 
 // KillAtCalls calls try for point after point between two system calls of a process, until nothing is killed any more. under
 // lets a command run so that strace kills it there. strace counts the calls of each kind and of each thread by itself, so
-// each kind is a series. In short every step-th point of all kinds together is tried, with AUTOAGENT_FULL all.
-func KillAtCalls(t *testing.T, step int, try func(t *testing.T, point string, under func(*exec.Cmd)) (killed bool)) {
+// each kind is a series when it is to be full. Else every step-th point of all kinds together is tried.
+func KillAtCalls(t *testing.T, full bool, step int, try func(t *testing.T, point string, under func(*exec.Cmd)) (killed bool)) {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err == nil {
@@ -23,7 +23,7 @@ func KillAtCalls(t *testing.T, step int, try func(t *testing.T, point string, un
 	}
 	Need(t, err == nil, "strace that may trace")
 	sets := []string{strings.Join(changing, ",")}
-	if os.Getenv("AUTOAGENT_FULL") != "" {
+	if full {
 		sets, step = append(sets, changing...), 1
 	}
 	for _, calls := range sets {

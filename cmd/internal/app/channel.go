@@ -68,6 +68,9 @@ func (c config) wrongChannel() string {
 	if _, err := c.tellEvery(); err != nil {
 		return err.Error()
 	}
+	if c.OnError != "" && c.OnError != "ask" && c.OnError != "fail" {
+		return fmt.Sprintf("on_error %q is neither ask nor fail", c.OnError)
+	}
 	switch by := c.carrier(); {
 	case c.Channel == "" && set > 1:
 		return "more than one channel is configured: name one in channel"
@@ -314,7 +317,7 @@ func fixTelling(m *mission.Mission, o startOptions, cfg config) error {
 	case "":
 		m.AskErrors = cfg.carrier() != byNobody && !m.Scripted // nobody would see the question
 	default:
-		return usererr.New(usererr.Usage, "write ask or fail", "%q is nothing to do on an error", on)
+		return usererr.New(usererr.Usage, "write ask or fail", "--on-error %q is neither ask nor fail", on)
 	}
 	every, err := cfg.tellEvery()
 	m.TellEvery = mission.Duration(every)

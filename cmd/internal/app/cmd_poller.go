@@ -16,7 +16,8 @@ func (c *cli) pollerCommand() *cobra.Command {
 		Use:   "poller",
 		Short: "Bring messages to the person and answers back",
 		Long: "Carry the messages of all missions over the configured channel, in the foreground, until it is ended. It serves this\n" +
-			"root and all others of this user that had missions with this channel. With Telegram it also brings back what the person says. There is one for a bot on a host; missions do not need it.",
+			"root and all others of this user that had missions with this channel. With Telegram it also brings back what the\n" +
+			"person says. There is one for a bot on a host; missions do not need it.",
 		Example: "  AutoAgentProject poller --until-idle",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, args []string) error {

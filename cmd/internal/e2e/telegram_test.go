@@ -14,6 +14,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/scriptmodel"
 )
 
 const (
@@ -31,6 +34,15 @@ type bot struct {
 	next   int
 	polls  int // at the same time
 	clash  bool
+
+	away    bool // it breaks every connection
+	refused int  // messages meanwhile
+}
+
+func (b *bot) goesAway(away bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.away = away
 }
 
 func newBot(t *testing.T) *bot {
@@ -47,9 +59,16 @@ func (b *bot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"ok":false,"error_code":401,"description":"Unauthorized"}`)
 		return
 	}
-	_ = r.ParseForm()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.away {
+		if method == "sendMessage" {
+			b.refused++
+		}
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	_ = r.ParseForm()
 	var result any = true
 	switch method {
 	case "getMe":
@@ -143,10 +162,10 @@ func TestTelegram(t *testing.T) {
 	if b.shows("This is a test message") != 1 || !strings.Contains(out, "nobody polls the bot") {
 		t.Errorf("%s", out)
 	}
-	cmd, wait := w.background("start", "phone", "Work that never ends", "--engine", "embedded")
+	_, wait := w.background("start", "phone", "Work that never ends", "--engine", "embedded")
 	w.until("the children run", func() bool { return len(alive(mark)) >= 4 })
-	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid)); err != nil || strings.Contains(string(line), botToken) {
-		t.Errorf("%q, %v", line, err)
+	if held := processesWithToken(); len(held) > 0 {
+		t.Errorf("the token stands in %v", held)
 	}
 	w.until("the milestone", func() bool { return b.shows("done: ") == 1 })
 	w.must(5, "poller") // the mission's process has the bot
@@ -175,6 +194,19 @@ func TestTelegram(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// processesWithToken are those of the machine whose arguments or environment hold the token.
+func processesWithToken() (out []string) {
+	for _, what := range []string{"cmdline", "environ"} {
+		files, _ := filepath.Glob("/proc/[0-9]*/" + what)
+		for _, f := range files {
+			if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), "EXAMPLE-TOKEN_of-a-bot") {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
 }
 
 // TestSystemdPoller: missions that systemd ticks have a poller of the host, in either manager. It brings the end of one
@@ -218,12 +250,35 @@ func systemdPoller(t *testing.T, who string) {
 	if user := strings.TrimSpace(p.host.Systemctl(who, "show", "-P", "User", list[0])); who == "" && user != "alice" {
 		t.Errorf("it runs as %q", user)
 	}
+	// Journal, disk, and all that runs while a run is under way: the token stands in its file alone.
+	const token = "/home/alice/.config/autoagent/telegram-token"
+	look := "grep -rlsaF -f " + token + " /home /run /tmp /var /etc; grep -lsaF -f " + token + " /proc/[0-9]*/cmdline /proc/[0-9]*/environ"
+	if out, _ := p.host.Run(t.Context(), "", "sh", "-c", look); strings.TrimSpace(out) != token {
+		t.Errorf("the token stands in %s", out)
+	}
+	if out, exit := p.host.Run(t.Context(), "", "stat", "-c", "%a", token); exit != 0 || strings.TrimSpace(out) != "600" {
+		t.Errorf("its file: %s", out)
+	}
+	if lines := fmt.Sprint(p.host.Journal("")) + fmt.Sprint(p.host.Journal("alice")); strings.Contains(lines, "EXAMPLE-TOKEN_of-a-bot") || !strings.Contains(lines, "autoagent") {
+		t.Errorf("the journal: %s", lines)
+	}
 	if shown := p.host.Systemctl(who, "show", list[0]) + p.host.Systemctl(who, "cat", list[0]); strings.Contains(shown, "EXAMPLE-TOKEN_of-a-bot") {
 		t.Error("the unit shows the token")
 	}
+	b.goesAway(true)
 	if code, out := p.do("abort", "my-site"); code != 0 {
 		t.Fatalf("abort: %d\n%s", code, out)
 	}
+	// Nothing of the mission is left, and nobody can be reached: whoever sends sits in the guards' slice, and tries on.
+	if left := strings.TrimSpace(p.host.Systemctl(who, "list-units", "--all", "--no-legend", "--plain", "forge-autoagent-my-site*")); left != "" {
+		t.Errorf("units are left: %s", left)
+	}
+	if in := strings.TrimSpace(p.host.Systemctl(who, "show", "-P", "ControlGroup", list[0])); !strings.Contains(in, "/forge-autoagentguard.slice/") {
+		t.Errorf("it sits in %s", in)
+	}
+	wait("it tries", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.refused > 1 })
+	p.host.Systemctl(who, "kill", "-s", "KILL", list[0])
+	b.goesAway(false)
 	wait("the end", func() bool { return b.shows("Mission my-site aborted") == 1 })
 	wait("it leaves", func() bool {
 		return strings.TrimSpace(p.host.Systemctl(who, "show", "-P", "ActiveState", list[0])) == "inactive"
@@ -272,5 +327,73 @@ func TestExecChannel(t *testing.T) {
 	}
 	if left := alive(mark); len(left) > 0 {
 		t.Errorf("still alive: %v", left)
+	}
+}
+
+// TestAnswersFromThePhone: an agent asks and goes on with the answer, a note is worked in while it waits, and a mission whose tries
+// are used up goes on without what failed. Nobody is at the terminal, and nothing is spent on waiting.
+func TestAnswersFromThePhone(t *testing.T) {
+	t.Parallel()
+	b := newBot(t)
+	again := func(name, when, not string, steps ...plan.ProposedStep) scriptmodel.Rule {
+		r := planned(steps...)
+		r.Name, r.When, r.Not = name, append(r.When, when), nil
+		if not != "" {
+			r.Not = []string{not}
+		}
+		if len(steps) == 0 {
+			r.Steps[0].Structured = []byte(`{"steps":[]}`)
+		}
+		return r
+	}
+	answered := works("zero", bash("echo blue > zero"))
+	answered.Name, answered.When = "answered", append(answered.When, "You asked a person")
+	asks := scriptmodel.Rule{Name: "asks", When: answered.When[:1], Steps: []scriptmodel.Step{bash("echo half > half"), text("QUESTION: May the page be blue? Yes, and it is blue; no, and it is red.")}}
+	fails := scriptmodel.Rule{Name: "fails", When: []string{"# Your step: Step one (one)"}, Steps: []scriptmodel.Step{text("BLOCKED: there is no compiler")}}
+	w := newWorld(t, again("note", "told you something", ""), again("again", "A new plan is needed", "told you something", step("one", "true")),
+		planned(step("zero", "grep blue zero && test -f half"), step("one", "true", "zero")), answered, asks, fails)
+	w.pair(b)
+	_, wait := w.background("start", "asked", "Make a page", "--engine", "embedded")
+	press := func(word string, n int) {
+		t.Helper()
+		data := ""
+		w.until("the button "+word, func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			for _, d := range b.data {
+				if strings.HasPrefix(d, fmt.Sprintf("ap:asked:%d:%s:", n, word)) {
+					data = d
+				}
+			}
+			return data != ""
+		})
+		b.presses(data)
+	}
+	w.until("the question", func() bool { return b.shows("asks about step zero") == 1 && b.shows("May the page be blue?") == 1 })
+	w.until("its time stands still", func() bool {
+		v := w.status("asked")
+		return len(v.Pauses) == 1 && v.Pauses[0].Cause == "approval"
+	})
+	runs := w.model.Stats().Requests
+	w.must(2, "tell", "asked", "")
+	if out := w.must(0, "approvals"); !strings.Contains(out, "asked 1  codebuilder-1 asks about step zero: Step zero") {
+		t.Errorf("%s", out)
+	}
+	if n := w.model.Stats().Requests; n != runs {
+		t.Errorf("%d requests while a person was waited for", n-runs)
+	}
+	b.writes("blue is good")
+	w.until("the note", func() bool { return b.shows("has your note") == 1 })
+	press("y", 1)
+	w.until("the answer", func() bool { return b.shows("done: Step zero") == 1 })
+	w.until("the tries are used up", func() bool { return b.shows("the mission cannot go on by itself") == 1 })
+	b.presses("ap:asked:2:s:wrongtoken")
+	press("s", 2)
+	code, out := wait()
+	if code != 0 || b.shows("Mission asked completed") != 1 || b.shows("Left out by you: Step one") != 1 || b.clash {
+		t.Errorf("exit status %d: %s\n%q", code, out, b.texts)
+	}
+	if n := w.model.Stats().ByRule["note"]; n == 0 || b.shows("your note was read") != 1 {
+		t.Errorf("the note led to %d requests: %q", n, b.texts)
 	}
 }
