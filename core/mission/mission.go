@@ -54,6 +54,7 @@ type Mission struct {
 	MaxRun Duration  `json:"max_run,omitempty"` // time in which the mission can run; 0: not limited
 	Until  time.Time `json:"until,omitzero"`    // absolute end; zero: not limited
 
+	Reachable bool `json:"reachable,omitempty"`  // a person is told of questions: agents may ask
 	AskErrors bool `json:"ask_errors,omitempty"` // when all tries are used up a person is asked, else the mission fails
 
 	QuietHours string   `json:"quiet_hours,omitempty"` // when milestones wait: "22:00-07:00 Europe/Berlin"

@@ -27,8 +27,15 @@ func (s Specialist) layOutDocument() error {
 func (s Specialist) follow(h *tick.Hold, step plan.Step, gate handoff.Facts) func(runner.Turn) string {
 	asked, refused := false, 0
 	return func(t runner.Turn) string {
-		if blocked(t.Text) || t.N == 1 && strings.HasPrefix(strings.TrimSpace(t.Text), questionMark) {
+		if blocked(t.Text) {
 			return ""
+		}
+		if strings.HasPrefix(strings.TrimSpace(t.Text), questionMark) {
+			if s.Mission.Reachable || refused >= s.Limits.Refusal {
+				return ""
+			}
+			refused++
+			return "Nobody can be asked in this mission. Choose yourself and say in your document what you chose, or end with BLOCKED: and why. Go on with the step now."
 		}
 		if t.N == 1 {
 			if err := s.keepAnswer(h.Run, t.Text); err != nil {

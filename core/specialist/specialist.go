@@ -132,6 +132,9 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		if err != nil || out != tick.Moved {
 			return out, err
 		}
+		if question, err := s.question(h.Run); err != nil || question != "" {
+			return s.ask(ctx, held.Name, &h, step, question, err)
+		}
 		answer, err := s.answered(h.Run)
 		if err != nil {
 			return tick.Idle, err
@@ -151,9 +154,6 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		}
 		if err := s.sendDrafts(ctx, &h, step); err != nil {
 			return tick.Idle, err
-		}
-		if question, err := s.question(h.Run); err != nil || question != "" {
-			return s.ask(ctx, held.Name, &h, step, question, err)
 		}
 		reason, err := s.commit(ctx, &h, step)
 		if err != nil {
@@ -236,7 +236,7 @@ func judge(res runner.Result) (reason string, final bool) {
 	if res.Verdict != runner.Done {
 		return fmt.Sprintf("the run ended without success: %s", res.Reason), false
 	}
-	if blocked(res.Text) {
+	if blocked(res.Text) || strings.HasPrefix(strings.TrimSpace(res.Text), questionMark) { // nobody can be asked
 		return firstLines(res.Text, 1200), true
 	}
 	return "", false
@@ -252,8 +252,8 @@ func (s Specialist) question(run string) (string, error) {
 	if err != nil || !ok || res.Verdict != runner.Done || !is {
 		return "", err
 	}
-	if answer, err := s.answered(run); err != nil || answer != "" {
-		return "", err // the work was done before
+	if answer, err := s.answered(run); err != nil || answer != "" || !s.Mission.Reachable {
+		return "", err // the work was done before, or it was told that nobody answers
 	}
 	return firstLines(text, 2500), nil
 }

@@ -311,11 +311,12 @@ func fixTelling(m *mission.Mission, o startOptions, cfg config) error {
 	if _, err := notify.ParseQuiet(m.QuietHours); err != nil {
 		return err
 	}
+	m.Reachable = cfg.carrier() != byNobody && !m.Scripted
 	switch on := first(o.onError, cfg.OnError); on {
 	case "ask", "fail":
-		m.AskErrors = on == "ask"
+		m.AskErrors, m.Reachable = on == "ask", m.Reachable || on == "ask"
 	case "":
-		m.AskErrors = cfg.carrier() != byNobody && !m.Scripted // nobody would see the question
+		m.AskErrors = m.Reachable // else nobody would see the question
 	default:
 		return usererr.New(usererr.Usage, "write ask or fail", "--on-error %q is neither ask nor fail", on)
 	}
