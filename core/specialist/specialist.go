@@ -267,6 +267,9 @@ func (s Specialist) ask(ctx context.Context, handoff string, h *tick.Hold, step 
 	if step.Questions >= plan.MaxQuestions {
 		return s.back(ctx, handoff, step, fmt.Sprintf("you asked a person %d times, which is the most: decide yourself, or end with BLOCKED: and why", step.Questions), false)
 	}
+	if err := s.sendDrafts(ctx, h, step); err != nil {
+		return tick.Idle, err
+	}
 	if reason, err := s.commit(ctx, h, step); err != nil {
 		return tick.Idle, err
 	} else if reason != "" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 func (c *cli) pollerCommand() *cobra.Command {
@@ -58,6 +59,10 @@ func (c *cli) pollerCommand() *cobra.Command {
 
 // pollUntilEOF carries messages beside a process that ticks a mission, until that has ended and its last message is out.
 func (c *cli) pollUntilEOF(ctx context.Context, p *poller) error {
+	// What the person's program leaves behind is this process's, so that nobody takes it for the mission's.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	last := make(chan struct{})
