@@ -39,6 +39,7 @@ type Row struct {
 	Level   journal.Level `json:"level"`
 	Title   string        `json:"title,omitempty"` // its first line, shown in bold
 	Text    string        `json:"text"`
+	Hint    string        `json:"hint,omitempty"` // how to answer; it goes with the buttons
 	Buttons []Button      `json:"buttons,omitempty"`
 	// Approval is the number of the approval that the buttons answer.
 	Approval int `json:"approval,omitempty"`
@@ -248,7 +249,11 @@ func Compose(rows []Row, again bool) Message {
 		m.Parts = append(m.Parts, Part{Level: journal.Milestone, Title: digestTitle(len(rows), first, last)})
 	}
 	for _, r := range rows {
-		m.Parts = append(m.Parts, Part{Label: r.box.Named(r).Label, Level: r.Level, Title: Clean(r.Title), Text: Clean(r.Text)})
+		text := Clean(r.Text)
+		if r.Hint != "" {
+			text = strings.TrimSpace(text + "\n\n" + Clean(r.Hint))
+		}
+		m.Parts = append(m.Parts, Part{Label: r.box.Named(r).Label, Level: r.Level, Title: Clean(r.Title), Text: text})
 		if r.Level == journal.Blocker || r.Level == journal.End && m.Level != journal.Blocker {
 			m.Level = r.Level
 		}

@@ -147,6 +147,9 @@ func (d *decision) event(e journal.Event) {
 		}
 	case journal.Blocker:
 		title, text := split(e.Text)
+		if what, do, ok := strings.Cut(title, "; AutoAgentProject "); ok { // what to do stands in a line of its own
+			title, text = what, strings.TrimSpace("AutoAgentProject "+do+"\n"+text)
+		}
 		if e.Kind == journal.Paused {
 			text = strings.TrimSpace(text + "\nWork waits and costs nothing meanwhile; its time stands still.")
 		}
@@ -204,10 +207,14 @@ func (d *decision) approvals() {
 				text += fmt.Sprintf("\n(AutoAgentProject approvals %s shows the whole of it)", d.f.Mission)
 			}
 		}
-		text += fmt.Sprintf("\n\nNo answer by %s: %s.\nTerminal: AutoAgentProject approve %s %d", a.Expires.UTC().Format("2006-01-02 15:04 MST"), silence(a.Kind), d.f.Mission, a.N)
 		d.c.Told[key] = Incident{Kind: journal.ApprovalAsked, Row: key, Title: title, Text: text, Approval: a.N, At: d.f.Now.UTC(), Times: 1}
-		d.add(notify.Row{ID: key, Level: journal.Blocker, Title: title, Text: text, Approval: a.N, Incident: key, Buttons: notify.ApprovalButtons(d.f.Mission, a.Approval)})
+		d.add(notify.Row{ID: key, Level: journal.Blocker, Title: title, Text: text, Hint: d.hint(a), Approval: a.N, Incident: key, Buttons: notify.ApprovalButtons(d.f.Mission, a.Approval)})
 	}
+}
+
+// hint says how an approval can be answered, and what no answer means.
+func (d *decision) hint(a store.Asked) string {
+	return fmt.Sprintf("No answer by %s: %s.\nTerminal: AutoAgentProject approve %s %d", a.Expires.UTC().Format("2006-01-02 15:04 MST"), silence(a.Kind), d.f.Mission, a.N)
 }
 
 // silence says what happens when nobody answers.
@@ -247,9 +254,12 @@ func (d *decision) repeat() {
 			continue
 		}
 		r := notify.Row{ID: fmt.Sprintf("%s-r%d", t.Row, t.Times), Level: journal.Blocker, Title: "Still: " + t.Title, Text: t.Text, Incident: k}
+		if t.Approval == 0 {
+			r.Text = strings.TrimSpace(r.Text + "\n/ack ends these reminders.")
+		}
 		for _, a := range d.f.Asked {
 			if t.Approval > 0 && a.N == t.Approval {
-				r.Approval, r.Buttons = a.N, notify.ApprovalButtons(d.f.Mission, a.Approval)
+				r.Approval, r.Hint, r.Buttons = a.N, d.hint(a), notify.ApprovalButtons(d.f.Mission, a.Approval)
 			}
 		}
 		t.At, t.Times = d.f.Now.UTC(), t.Times+1

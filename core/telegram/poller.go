@@ -432,9 +432,11 @@ func (p *Poller) closeButtons(ctx context.Context) {
 			if r.Closed || r.MessageID == 0 || len(r.Buttons) == 0 || i < 0 {
 				continue
 			}
-			m := notify.Compose([]notify.Row{box.Named(r)}, false)
+			shown := box.Named(r)
+			shown.Hint = ""
+			m := notify.Compose([]notify.Row{shown}, false)
 			text, bold := m.Text()
-			tail := "\n\n" + asked[i].Decision.Said()
+			tail := "\n\n→ " + asked[i].Decision.Said()
 			if r.Repeated { // it stays marked
 				tail = notify.AgainMark + tail
 			}

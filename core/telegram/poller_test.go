@@ -101,7 +101,7 @@ func TestButtonsClose(t *testing.T) {
 	until(t, "the press is answered", func() bool { w.fake.mu.Lock(); defer w.fake.mu.Unlock(); return len(w.fake.answered) == 1 })
 	stop()
 	got := w.texts()
-	if !slices.Contains(got, "[a-1] May it?\nx\n\napproved (Telegram)") || !slices.Contains(got, "[a-2] May it?\nx\n\nrejected (at the terminal): not now") {
+	if !slices.Contains(got, "[a-1] May it?\nx\n\n→ approved (Telegram)") || !slices.Contains(got, "[a-2] May it?\nx\n\n→ rejected (at the terminal): not now") {
 		t.Errorf("%q", got)
 	}
 	before := w.fake.count("editMessageText")
