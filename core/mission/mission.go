@@ -33,6 +33,8 @@ type Mission struct {
 	Model      string    `json:"model"`
 	CheapModel string    `json:"cheap_model,omitempty"` // for runs from 85 % of the budget on; empty: no other
 	Verify     string    `json:"verify,omitempty"`      // command that must pass on the integrated tree at the end
+	Flow       string    `json:"flow,omitempty"`        // the flow it follows instead of a planned list
+	Mode       string    `json:"mode,omitempty"`        // of the flow: gsd or check
 	From       *Source   `json:"from,omitempty"`        // what the work starts from; nil: an empty tree
 	Base       string    `json:"base"`                  // first commit of the mission's repository: what the work is compared with
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// checkGlob says what is wrong with a glob of owns or reads. A glob is a slash-separated path relative to the
+// CheckGlob says what is wrong with a glob of owns or reads. A glob is a slash-separated path relative to the
 // repository; inside one name it is path.Match, and the name ** stands for any number of folders, none included.
-func checkGlob(glob string) error {
+func CheckGlob(glob string) error {
 	switch {
 	case glob != strings.TrimSpace(glob):
 		return errors.New("it has spaces around it")
@@ -33,7 +33,7 @@ func local(p string) bool {
 	return p != "" && path.Clean(p) == p && p != "." && p != ".." && !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "../")
 }
 
-// matchGlob says whether a glob that checkGlob accepts matches a path. It takes time linear in the product of both
+// matchGlob says whether a glob that CheckGlob accepts matches a path. It takes time linear in the product of both
 // lengths: after a later ** an earlier one need not be tried again.
 func matchGlob(glob, file string) bool {
 	globs, names := strings.Split(glob, "/"), strings.Split(file, "/")

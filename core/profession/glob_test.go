@@ -22,7 +22,7 @@ func TestMayChange(t *testing.T) {
 		{"docs/[a-m]?.txt", "docs/ab.txt", "docs/zb.txt docs/a.txt"},
 		{"**/a/**/a/**/b", "a/a/b x/a/y/a/z/b", "a/b x/a/b"},
 	} {
-		if err := checkGlob(c.owns); err != nil {
+		if err := CheckGlob(c.owns); err != nil {
 			t.Errorf("%s: %v", c.owns, err)
 		}
 		p := Profession{Writes: true, Owns: []string{"never", c.owns}}

@@ -1,165 +1,29 @@
 package profession
 
-import (
-	"errors"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
-
-	"example.com/AutoAgentProject/core/usererr"
-)
+import "example.com/AutoAgentProject/core/front"
 
 // Limits of a profession file.
 const (
-	MaxFile  = 128 << 10 // bytes; all of it goes into every request of a run
-	maxFront = 16 << 10  // bytes of front matter
-	MaxName  = 37        // characters; an agent's name, with a dash and two digits more, has at most 40
-	MaxTurns = 1000      // model requests a file may ask for
+	MaxName   = 37     // characters; an agent's name, with a dash and two digits more, has at most 40
+	MaxOutput = 128000 // tokens of one response
+	MaxTurns  = 1000   // model requests a file may ask for
 )
 
 // Parse reads a profession file. file is its name for messages. Every error is a usererr of code Usage that begins
 // with file and line. The soul and the workplace are left empty, see Set.With.
 func Parse(file string, data []byte) (Profession, error) {
-	text, err := clean(file, data)
+	parts, err := front.Read(file, data, "name and description")
 	if err != nil {
 		return Profession{}, err
 	}
-	front, body, err := split(file, text)
-	if err != nil {
-		return Profession{}, err
+	if parts.Body == "" {
+		return Profession{}, front.Fault(file, parts.End, "", "there are no instructions below the front matter")
 	}
-	entries, err := frontEntries(file, front)
-	if err != nil {
-		return Profession{}, err
-	}
-	r := reader{file: file, said: map[string]int{}, p: Profession{Source: file, Body: body}}
-	for _, e := range entries {
+	r := reader{file: file, said: map[string]int{}, p: Profession{Source: file, Body: parts.Body}}
+	for _, e := range parts.Entries {
 		if err := r.entry(e); err != nil {
 			return Profession{}, err
 		}
 	}
 	return r.finish()
-}
-
-// fault is an error in a file, told with the line.
-func fault(file string, line int, hint, format string, args ...any) error {
-	return usererr.New(usererr.Usage, hint, "%s:%d: "+format, append([]any{file, line}, args...)...)
-}
-
-// clean refuses what is not text and gives the text with plain line ends.
-func clean(file string, data []byte) (string, error) {
-	if len(data) > MaxFile {
-		return "", fault(file, 1, "", "the file has %d bytes, at most %d are allowed", len(data), MaxFile)
-	}
-	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
-	line := 1
-	for i, c := range text {
-		switch {
-		case c == '\n':
-			line++
-		case c == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
-			return "", fault(file, line, "", "the file is not UTF-8 text")
-		case c != '\t' && unicode.IsControl(c):
-			return "", fault(file, line, "", "the control character %U does not belong into a text file", c)
-		}
-	}
-	return text, nil
-}
-
-// split parts the front matter from the body. The front matter begins with an empty line in place of its ---, so
-// that its lines have the numbers of the file.
-func split(file, text string) (front, body string, err error) {
-	const hint = "begin the file with a line ---, then name and description, then a line ---, then the instructions"
-	first, rest, _ := strings.Cut(text, "\n")
-	if strings.TrimRight(first, " \t") != "---" {
-		return "", "", fault(file, 1, hint, "there is no front matter")
-	}
-	lines := strings.Split(rest, "\n")
-	for i, l := range lines {
-		if strings.TrimRight(l, " \t") != "---" {
-			continue
-		}
-		front = "\n" + strings.Join(lines[:i], "\n") + "\n"
-		if len(front) > maxFront {
-			return "", "", fault(file, 1, "", "the front matter has more than %d bytes", maxFront)
-		}
-		body = strings.TrimSpace(strings.Join(lines[i+1:], "\n"))
-		if body == "" {
-			return "", "", fault(file, i+2, "", "there are no instructions below the front matter")
-		}
-		return front, body, nil
-	}
-	return "", "", fault(file, 1, hint, "the front matter is not closed by a line ---")
-}
-
-// frontEntries reads the front matter as YAML and returns its keys with their values.
-func frontEntries(file, front string) ([]*ast.MappingValueNode, error) {
-	tree, err := parser.ParseBytes([]byte(front), 0)
-	if err != nil {
-		// Claude Code takes a description with ": " in it although YAML does not, and many files have one.
-		again, quoteErr := parser.ParseBytes([]byte(quoteDescription(front)), 0)
-		if quoteErr != nil {
-			return nil, yamlFault(file, quoteErr)
-		}
-		tree = again
-	}
-	if len(tree.Docs) > 1 {
-		return nil, fault(file, 1, "", "the front matter holds more than one YAML document")
-	}
-	if len(tree.Docs) == 0 || tree.Docs[0].Body == nil {
-		return nil, fault(file, 1, "", "the front matter is empty, name and description are needed")
-	}
-	switch body := tree.Docs[0].Body.(type) {
-	case *ast.MappingNode:
-		return body.Values, nil
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{body}, nil
-	default:
-		return nil, fault(file, line(body), "", "the front matter must be lines of key: value")
-	}
-}
-
-// quoteDescription puts quotes around a plain one-line description.
-func quoteDescription(front string) string {
-	lines := strings.Split(front, "\n")
-	for i, l := range lines {
-		value, ok := strings.CutPrefix(l, "description:")
-		value = strings.TrimSpace(value)
-		if ok && value != "" && !strings.ContainsAny(value[:1], `"'|>`) {
-			lines[i] = "description: '" + strings.ReplaceAll(value, "'", "''") + "'"
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// yamlFault tells a YAML error in one line, without the excerpt and the raw characters it may hold.
-func yamlFault(file string, err error) error {
-	plain := func(message string) string {
-		message, _, _ = strings.Cut(message, "\n")
-		return strings.ReplaceAll(message, "\t", "tab")
-	}
-	var at interface {
-		GetMessage() string
-		GetToken() *token.Token
-	}
-	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
-		hint := ""
-		if strings.Contains(at.GetMessage(), "mapping value") {
-			hint = "put a text with a colon in it between quotes"
-		}
-		return fault(file, at.GetToken().Position.Line, hint, "not YAML: %s", plain(at.GetMessage()))
-	}
-	return fault(file, 1, "", "not YAML: %s", plain(err.Error()))
-}
-
-// line is where a node begins.
-func line(n ast.Node) int {
-	if t := n.GetToken(); t != nil && t.Position != nil {
-		return t.Position.Line
-	}
-	return 1
 }

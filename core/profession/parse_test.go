@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/AutoAgentProject/core/front"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
@@ -139,6 +140,19 @@ func TestOwnKeys(t *testing.T) {
 	}
 }
 
+func TestModelAsATable(t *testing.T) {
+	p, err := Parse("p.md", []byte("---\nname: a\ndescription: b\nmodel: {tier: strong, effort: low, max_output: 8000}\nfallback: [standard, claude-example-5]\nbudget: 200ktok\nowns: [\"spec:goals\", src/**]\n---\nx\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Model != "strong" || p.Effort != "low" || p.MaxOutput != 8000 || p.Budget != "200ktok" || !equal(p.Fallback, []string{"standard", "claude-example-5"}) {
+		t.Errorf("%+v", p)
+	}
+	if !equal(p.Owns, []string{".autoagent/specs/goals.md", "src/**"}) || !p.OwnsSpec("goals") || p.OwnsSpec("plans") || !p.ReadsSpec("goals") {
+		t.Errorf("owns %q", p.Owns)
+	}
+}
+
 func TestNoToolsAtAll(t *testing.T) {
 	p, err := Parse("p.md", []byte("---\nname: oracle\ndescription: answers\ntools: []\n---\nAnswer.\n"))
 	if err != nil || len(p.Tools) != 0 || p.Writes || p.MayChange("a") {
@@ -147,8 +161,8 @@ func TestNoToolsAtAll(t *testing.T) {
 }
 
 func TestFaultsAreToldWithTheirLine(t *testing.T) {
-	// With front, name stands in line 2, description in line 3, the case's text from line 4 on.
-	front := func(rest string) string {
+	// With it, name stands in line 2, description in line 3, the case's text from line 4 on.
+	with := func(rest string) string {
 		return "---\nname: a\ndescription: b\n" + rest + "\n---\nBody.\n"
 	}
 	for _, c := range []struct {
@@ -168,22 +182,22 @@ func TestFaultsAreToldWithTheirLine(t *testing.T) {
 		{"a list", "---\n- name\n---\nx", "2", "key: value"},
 		{"a text", "---\nhello\n---\nx", "2", "key: value"},
 		{"two documents", "---\nname: a\n...\ndescription: b\n---\nx", "1", "more than one"},
-		{"not UTF-8", front("display: B\xff"), "4", "not UTF-8"},
-		{"control character", front("display: B\x1b"), "4", "control character"},
-		{"control character in the body", front("") + "\n\x00", "8", "control character"},
-		{"too large", front("") + strings.Repeat("x", MaxFile), "1", "bytes"},
-		{"large front matter", front("# " + strings.Repeat("x", maxFront)), "1", "front matter"},
+		{"not UTF-8", with("display: B\xff"), "4", "not UTF-8"},
+		{"control character", with("display: B\x1b"), "4", "control character"},
+		{"control character in the body", with("") + "\n\x00", "8", "control character"},
+		{"too large", with("") + strings.Repeat("x", front.MaxFile), "1", "bytes"},
+		{"large front matter", with("# " + strings.Repeat("x", front.MaxFront)), "1", "front matter"},
 
-		{"unknown key", front("colour: red"), "4", `no key "colour"`},
-		{"nearly a key", front("max-turns: 3"), "4", "written max_turns"},
-		{"nearly a key, plural", front("tool: Read"), "4", "written tools"},
-		{"key is a number", front("7: red"), "4", "not a key"},
-		{"merge key", front("<<: {wall: 1m}"), "4", "not a key"},
-		{"key twice", front("wall: 1m\nwall: 2m"), "5", "wall"},
-		{"max_turns in both spellings", front("max_turns: 3\nmaxTurns: 3"), "5", "line 4"},
-		{"bad YAML", front("owns: [a"), "4", "not YAML"},
+		{"unknown key", with("colour: red"), "4", `no key "colour"`},
+		{"nearly a key", with("max-turns: 3"), "4", "written max_turns"},
+		{"nearly a key, plural", with("tool: Read"), "4", "written tools"},
+		{"key is a number", with("7: red"), "4", "not a key"},
+		{"merge key", with("<<: {wall: 1m}"), "4", "not a key"},
+		{"key twice", with("wall: 1m\nwall: 2m"), "5", "wall"},
+		{"max_turns in both spellings", with("max_turns: 3\nmaxTurns: 3"), "5", "line 4"},
+		{"bad YAML", with("owns: [a"), "4", "not YAML"},
 		{"bad YAML after a free description", "---\nname: a\ndescription: b: c\nowns: [a\n---\nx", "4", "not YAML"},
-		{"tab as indentation", front("owns:\n\t- a"), "5", "not YAML"},
+		{"tab as indentation", with("owns:\n\t- a"), "5", "not YAML"},
 
 		{"name is a number", "---\nname: 7\ndescription: b\n---\nx", "2", "must be a text, not a number"},
 		{"name is nothing", "---\nname:\ndescription: b\n---\nx", "2", "not nothing"},
@@ -194,55 +208,67 @@ func TestFaultsAreToldWithTheirLine(t *testing.T) {
 		{"name of a part", "---\nname: quota\ndescription: b\n---\nx", "2", "part of every mission"},
 		{"empty description", "---\nname: a\ndescription: \"\"\n---\nx", "3", "empty"},
 		{"description is a list", "---\nname: a\ndescription: [b]\n---\nx", "3", "not a list"},
-		{"display with markup", front("display: <b>"), "4", "letters and digits"},
-		{"model with a space", front("model: a b"), "4", "model"},
-		{"model like a flag", front("model: --danger"), "4", "model"},
-		{"anchor", front("model: &m a"), "4", "anchor"},
+		{"display with markup", with("display: <b>"), "4", "letters and digits"},
+		{"model with a space", with("model: a b"), "4", "model"},
+		{"model like a flag", with("model: --danger"), "4", "model"},
+		{"anchor", with("model: &m a"), "4", "anchor"},
 
-		{"tools is a number", front("tools: 3"), "4", "list of texts"},
-		{"tools is nothing", front("tools:"), "4", "not nothing"},
-		{"tools is a table", front("tools: {Read: true}"), "4", "not a table"},
-		{"tools holds a table", front("tools:\n  - Read\n  - Bash: x"), "6", "holds a table"},
-		{"tools holds a number", front("tools: [Read, 3]"), "4", "holds a number"},
-		{"unknown tool", front("tools:\n  - Read\n  - Fly"), "6", "no such tool"},
-		{"unknown tool after a comma", front("tools: Read, Fly"), "4", `"Fly"`},
-		{"tool in small letters", front("tools: [read]"), "4", "written Read"},
-		{"tool with a scope", front("tools: [\"Bash(git *)\"]"), "4", "write Bash alone"},
-		{"tool twice", front("tools:\n  - Read\n  - Bash\n  - Read"), "7", `"Read" twice, first in line 5`},
-		{"tool twice after a comma", front("tools: Read,Read"), "4", "twice"},
-		{"trailing comma", front("tools: Read,"), "4", "empty entry"},
-		{"required but not offered", front("tools: Read\nrequired_tools: Bash"), "5", "not offered"},
-		{"required but taken away", front("required_tools: Bash\ndisallowedTools: Bash"), "4", "not offered"},
-		{"required cannot be a forgone one", front("required_tools: TodoWrite"), "4", "no such tool"},
-		{"taking away a misspelt tool", front("disallowedTools: Wirte"), "4", "no such tool"},
-		{"taking away a scope", front("disallowedTools: [\"Bash(rm *)\"]"), "4", "write Bash alone"},
+		{"tools is a number", with("tools: 3"), "4", "list of texts"},
+		{"tools is nothing", with("tools:"), "4", "not nothing"},
+		{"tools is a table", with("tools: {Read: true}"), "4", "not a table"},
+		{"tools holds a table", with("tools:\n  - Read\n  - Bash: x"), "6", "holds a table"},
+		{"tools holds a number", with("tools: [Read, 3]"), "4", "holds a number"},
+		{"unknown tool", with("tools:\n  - Read\n  - Fly"), "6", "no such tool"},
+		{"unknown tool after a comma", with("tools: Read, Fly"), "4", `"Fly"`},
+		{"tool in small letters", with("tools: [read]"), "4", "written Read"},
+		{"tool with a scope", with("tools: [\"Bash(git *)\"]"), "4", "write Bash alone"},
+		{"tool twice", with("tools:\n  - Read\n  - Bash\n  - Read"), "7", `"Read" twice, first in line 5`},
+		{"tool twice after a comma", with("tools: Read,Read"), "4", "twice"},
+		{"trailing comma", with("tools: Read,"), "4", "empty entry"},
+		{"required but not offered", with("tools: Read\nrequired_tools: Bash"), "5", "not offered"},
+		{"required but taken away", with("required_tools: Bash\ndisallowedTools: Bash"), "4", "not offered"},
+		{"required cannot be a forgone one", with("required_tools: TodoWrite"), "4", "no such tool"},
+		{"taking away a misspelt tool", with("disallowedTools: Wirte"), "4", "no such tool"},
+		{"taking away a scope", with("disallowedTools: [\"Bash(rm *)\"]"), "4", "write Bash alone"},
 
-		{"owns nothing", front("owns: \"\""), "4", "empty entry"},
-		{"owns outside", front("owns:\n  - src/**\n  - ../x"), "6", "inside the repository"},
-		{"owns the root", front("owns: /etc/**"), "4", "inside the repository"},
-		{"owns by exception", front("owns: \"!a\""), "4", "exceptions"},
-		{"owns half stars", front("owns: src/**.go"), "4", "stand alone"},
-		{"owns an open bracket", front("owns: \"a[\""), "4", "brackets"},
-		{"owns without editing", front("tools: [Read]\nowns: [a]"), "5", "no tool changes files"},
-		{"reads outside", front("reads: a/../b"), "4", "inside the repository"},
-		{"handoff to nobody", front("handoff_to: [Tester]"), "4", "name"},
-		{"unknown gate", front("gates: lunch"), "4", "no such gate"},
-		{"verify is a number", front("verify: [1]"), "4", "holds a number"},
+		{"owns nothing", with("owns: \"\""), "4", "empty entry"},
+		{"owns outside", with("owns:\n  - src/**\n  - ../x"), "6", "inside the repository"},
+		{"owns the root", with("owns: /etc/**"), "4", "inside the repository"},
+		{"owns by exception", with("owns: \"!a\""), "4", "exceptions"},
+		{"owns half stars", with("owns: src/**.go"), "4", "stand alone"},
+		{"owns an open bracket", with("owns: \"a[\""), "4", "brackets"},
+		{"owns without editing", with("tools: [Read]\nowns: [a]"), "5", "no tool changes files"},
+		{"reads outside", with("reads: a/../b"), "4", "inside the repository"},
+		{"handoff to nobody", with("handoff_to: [Tester]"), "4", "name"},
+		{"unknown gate", with("gates: lunch"), "4", "no such gate"},
+		{"verify is a number", with("verify: [1]"), "4", "holds a number"},
 
-		{"no turns", front("max_turns: 0"), "4", "1 to 1000"},
-		{"negative turns", front("maxTurns: -1"), "4", "maxTurns must be 1 to 1000"},
-		{"endless turns", front("max_turns: 1001"), "4", "1 to 1000"},
-		{"turns beyond numbers", front("max_turns: 99999999999999999999"), "4", "max_turns"},
-		{"half a turn", front("max_turns: 1.5"), "4", "whole number"},
-		{"turns as a text", front("max_turns: \"3\""), "4", "not a text"},
-		{"wall without unit", front("wall: 45"), "4", "such as 45m"},
-		{"wall in words", front("wall: an hour"), "4", "such as 45m"},
-		{"wall negative", front("wall: -5m"), "4", "between"},
-		{"wall of days", front("wall: 25h"), "4", "between"},
-		{"silence beyond wall", front("silence: 2h\nwall: 1h"), "4", "longer than wall"},
+		{"owns a spec outside", with("owns: \"spec:../x\""), "4", "inside the repository"},
+		{"a temperature", with("model:\n  tier: cheap\n  temperature: 0.2"), "6", "no setting for the temperature"},
+		{"a tier that is none", with("model: {tier: huge}"), "4", "one of cheap, standard, strong"},
+		{"a tier and an id", with("model: {tier: cheap, id: x}"), "4", "it is one of them"},
+		{"an effort that is none", with("model: {effort: heroic}"), "4", "low, medium or high"},
+		{"model with an unknown key", with("model:\n  name: x"), "5", `model has no key "name"`},
+		{"model says a key twice", with("model:\n  id: x\n  id: y"), "6", "already defined"},
+		{"output beyond", with("model: {max_output: 200000}"), "4", "1 to 128000"},
+		{"a fallback that is none", with("fallback: [a b]"), "4", "exact id"},
+		{"a budget in percent", with("budget: 10%"), "4", "such as 0.50usd"},
+		{"a budget in numbers", with("budget: 5"), "4", "budget must be"},
 
-		{"Claude's key of the wrong type", front("background: yes please"), "4", "background"},
-		{"Claude's hooks as a text", front("hooks: x"), "4", "hooks"},
+		{"no turns", with("max_turns: 0"), "4", "1 to 1000"},
+		{"negative turns", with("maxTurns: -1"), "4", "maxTurns must be 1 to 1000"},
+		{"endless turns", with("max_turns: 1001"), "4", "1 to 1000"},
+		{"turns beyond numbers", with("max_turns: 99999999999999999999"), "4", "max_turns"},
+		{"half a turn", with("max_turns: 1.5"), "4", "whole number"},
+		{"turns as a text", with("max_turns: \"3\""), "4", "not a text"},
+		{"wall without unit", with("wall: 45"), "4", "such as 45m"},
+		{"wall in words", with("wall: an hour"), "4", "such as 45m"},
+		{"wall negative", with("wall: -5m"), "4", "between"},
+		{"wall of days", with("wall: 25h"), "4", "between"},
+		{"silence beyond wall", with("silence: 2h\nwall: 1h"), "4", "longer than wall"},
+
+		{"Claude's key of the wrong type", with("background: yes please"), "4", "background"},
+		{"Claude's hooks as a text", with("hooks: x"), "4", "hooks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse("dir/a.md", []byte(c.text))

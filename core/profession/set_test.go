@@ -136,3 +136,47 @@ func TestWith(t *testing.T) {
 		t.Errorf("in an empty set: %v", err)
 	}
 }
+
+func TestLayers(t *testing.T) {
+	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	cook := func(says string) string { return "---\nname: cook\ndescription: cooks\n---\n" + says + "\n" }
+	user := Layer{"user", "/home/config", fstest.MapFS{
+		"professions/cook.md":  file(cook("User cook.")),
+		"professions/smith.md": file("---\nname: smith\ndescription: forges\n---\nUser smith.\n"),
+		"souls/cook.md":        file(strings.Replace(goodSoul, "# Soul", "# User soul", 1)),
+	}}
+	project := Layer{"project", "/src/.autoagent", fstest.MapFS{"professions/cook.md": file(cook("Project cook."))}}
+	own := Layer{"mission", "/d", fstest.MapFS{"souls/cook.md": file(strings.Replace(goodSoul, "# Soul", "# Mission soul", 1))}}
+	s, err := Load(smallFS(), user, project, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := s.Get("cook")
+	if !strings.HasPrefix(c.SystemPrompt(), "# Mission soul\n") || !strings.Contains(c.SystemPrompt(), "Project cook.") || c.Origin != "project" ||
+		c.Source != "/src/.autoagent/professions/cook.md" || c.SoulSource != "/d/souls/cook.md" {
+		t.Errorf("%+v", c)
+	}
+	if p, _ := s.Get("smith"); p.Origin != "user" || !strings.HasPrefix(p.SystemPrompt(), "# Soul of the smith\n") {
+		t.Errorf("%+v", p)
+	}
+	if p, _ := s.Get("manager"); p.Origin != BuiltIn || p.Source != "professions/manager.md" {
+		t.Errorf("%+v", p)
+	}
+	texts := s.Texts()
+	if len(texts) != 3 || !strings.Contains(texts["professions/cook.md"], "Project cook.") || !strings.HasPrefix(texts["souls/cook.md"], "# Mission soul") {
+		t.Errorf("%q", texts)
+	}
+	if souls := s.Souls(); len(souls) != 3 || souls[0].Name != "cook" || souls[0].Origin != "mission" {
+		t.Errorf("%+v", souls)
+	}
+	for says, bad := range map[string]fstest.MapFS{
+		"/p/professions/cook.md:2: ":                                         {"professions/cook.md": file("---\nnam: cook\n---\nx")},
+		"/p/souls/waiter.md:1: there is no profession":                       {"souls/waiter.md": file(goodSoul)},
+		`/p/souls/smith.md:18: the section "## Quality Standard" is missing`: {"souls/smith.md": file(strings.Replace(goodSoul, "## Quality", "## Other", 1))},
+		`/p/professions/x.md:1: the file is named "x"`:                       {"professions/x.md": file(cook("x"))},
+	} {
+		if _, err := Load(smallFS(), Layer{"project", "/p", bad}); err == nil || !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
+	}
+}

@@ -23,6 +23,7 @@ func shipped(t *testing.T) Set {
 
 func TestShippedProfessions(t *testing.T) {
 	all := []string{"Read", "Write", "Edit", "Glob", "Grep", "Bash"}
+	papers := []string{"Read", "Write", "Edit", "Glob", "Grep"}
 	want := map[string]struct {
 		display string
 		tools   []string
@@ -38,6 +39,19 @@ func TestShippedProfessions(t *testing.T) {
 			"main.go src/app.ts package.json contest.go latest.js README.md"},
 		"reviewer":   {"Reviewer", []string{"Read", "Glob", "Grep", "Bash", "Write"}, "review/api.md review/a/b.md", "main.go README.md docs/review.md"},
 		"documenter": {"Documenter", all, "README.md docs/guide/start.md docs/img/a.svg CHANGELOG.md examples/first/main.go man/tool.1", "main.go index.html requirements.txt"},
+
+		"assistant":      {"Assistant", []string{}, "", "README.md .autoagent/specs/goals.md"},
+		"advisor":        {"Advisor", papers, ".autoagent/specs/goals.md", ".autoagent/specs/plans.md README.md main.go"},
+		"architect":      {"Architect", papers, ".autoagent/specs/architecture.md .autoagent/specs/designs.md", ".autoagent/specs/goals.md main.go docs/a.md"},
+		"planner":        {"Planner", papers, ".autoagent/specs/plans.md", ".autoagent/specs/designs.md main.go"},
+		"coder":          {"Coder", all, "main.go src/a.ts go.mod", ""},
+		"specifier":      {"Specifier", all, "features/cart.feature acceptance/run.sh .autoagent/specs/acceptance.md", "main.go README.md"},
+		"cleaner":        {"Cleaner", all, "main.go main_test.go", ""},
+		"pack-architect": {"PackArchitect", all, "main.go main_test.go", ""},
+		"hardener":       {"Hardener", all, "main.go main_test.go", ""},
+		"qa":             {"QA", all, "qa/first.sh acceptance/run.sh e2e/a.spec.ts", "main.go README.md features/a.feature"},
+		"thinker":        {"Thinker", papers, ".autoagent/specs/vision.md .autoagent/specs/lessons.md", "main.go .autoagent/specs/goals.md"},
+		"evaluator":      {"Evaluator", []string{"Read", "Glob", "Grep", "Bash"}, "", "main.go .autoagent/specs/vision.md"},
 	}
 	s := shipped(t)
 	if len(s.Names()) != len(want) {
@@ -69,8 +83,8 @@ func TestShippedProfessions(t *testing.T) {
 		if slices.Contains(p.Tools, "Bash") && p.Silence <= 10*time.Minute {
 			t.Errorf("%s: silence %s would end a run in the middle of a command", name, p.Silence)
 		}
-		if p.Model != "" || p.Ignored != nil {
-			t.Errorf("%s: model %q, ignored %q; a shipped file names no model and nothing without effect", name, p.Model, p.Ignored)
+		if p.Model != "" && !slices.Contains(Tiers(), p.Model) || p.Ignored != nil {
+			t.Errorf("%s: model %q, ignored %q; a shipped file names no model but a tier, and nothing without effect", name, p.Model, p.Ignored)
 		}
 		if n := len(p.Description); n < 40 || n > 200 || strings.Contains(p.Description, "\n") {
 			t.Errorf("%s: a description of %d characters: %q", name, n, p.Description)
@@ -93,7 +107,7 @@ func TestShippedSystemPrompts(t *testing.T) {
 		prompt, soul := p.SystemPrompt(), read("souls/"+name+".md")
 		_, body, _ := strings.Cut(read("professions/"+name+".md"), "\n---\n")
 		want := soul + "\n\n" + body
-		if name != Manager {
+		if name != Manager && name != "assistant" {
 			want += "\n\n" + place
 		}
 		if prompt != want+"\n" {
@@ -130,11 +144,39 @@ func TestShippedTextsAreShort(t *testing.T) {
 	}
 }
 
+// TestShippedSpecs: no specification has two owners in a flow's family, and who owns one is told it.
+func TestShippedSpecs(t *testing.T) {
+	s := shipped(t)
+	for spec, owner := range map[string]string{"goals": "advisor", "architecture": "architect", "designs": "architect", "plans": "planner", "tests": "tester",
+		"reports": "documenter", "acceptance": "specifier", "vision": "thinker", "plan": "thinker"} {
+		for _, name := range s.Names() {
+			p, _ := s.Get(name)
+			if p.OwnsSpec(spec) != (name == owner) {
+				t.Errorf("%s owns the spec %s: %v", name, spec, p.OwnsSpec(spec))
+			}
+			if name == owner && !p.ReadsSpec(spec) {
+				t.Errorf("%s does not read its own %s", name, spec)
+			}
+		}
+	}
+	for name, reads := range map[string]string{"coder": "plans designs tests acceptance", "planner": "goals architecture designs tests plans", "reviewer": "goals plans reviews anything", "codebuilder": ""} {
+		p, _ := s.Get(name)
+		for _, spec := range strings.Fields("goals architecture designs plans tests acceptance reviews anything") {
+			if want := slices.Contains(strings.Fields(reads), spec) || name == "reviewer"; p.ReadsSpec(spec) != want {
+				t.Errorf("%s reads the spec %s: %v", name, spec, !want)
+			}
+		}
+	}
+}
+
 // TestShippedTextsTellTheWorld holds the facts an agent works by to the texts that tell them.
 func TestShippedTextsTellTheWorld(t *testing.T) {
 	s := shipped(t)
 	for _, name := range s.Names() {
 		p, _ := s.Get(name)
+		if p.Workplace == "" && name != Manager {
+			continue // it has no tool
+		}
 		prompt := strings.Join(strings.Fields(p.SystemPrompt()), " ")
 		facts := []string{
 			"git clone", "only place you can write", "You need not commit", "You never push", "`.autoagent/`", "`.gitignore`",
@@ -147,10 +189,8 @@ func TestShippedTextsTellTheWorld(t *testing.T) {
 			for _, field := range []string{"id", "title", "brief", "profession", "depends_on", "verify", "acceptance"} {
 				facts = append(facts, "`"+field+"`")
 			}
-			for _, other := range s.Names() {
-				if other != Manager {
-					facts = append(facts, strings.ToUpper(other[:1])+other[1:]+":")
-				}
+			for _, other := range []string{"codebuilder", "designer", "ui", "ideator", "tester", "reviewer", "documenter"} { // the others stand in flows
+				facts = append(facts, strings.ToUpper(other[:1])+other[1:]+":")
 			}
 		}
 		for _, fact := range facts {

@@ -23,6 +23,9 @@ type startOptions struct {
 	maxHours    string
 	until       string
 	specialists string
+	flow        string
+	mode        string
+	with        string
 	from        string
 	fromHead    bool
 	fromRepo    []string
@@ -84,7 +87,10 @@ func (c *cli) startCommand() *cobra.Command {
 	f.StringVar(&o.daily, "daily", "", "`amount` that 100% of a day is, for example 40usd")
 	f.StringVar(&o.maxHours, "max-hours", "", "`hours` in which the mission can run (default 4)")
 	f.StringVar(&o.until, "until", "", "end at a `time` instead: 2026-12-01T08:00:00Z, or 08:00 for the next one")
-	f.StringVar(&o.specialists, "specialists", "codebuilder:1", "`list` of who works: profession:count,…")
+	f.StringVar(&o.specialists, "specialists", "", "`list` of who works: profession:count,… (default "+defaultSpecialists+")")
+	f.StringVar(&o.flow, "flow", "", "`id` of a flow to follow instead of a planned list; flow list shows them")
+	f.StringVar(&o.mode, "mode", "", "of the flow: `gsd`, which asks a person only when something is wrong, or check, at each gate (default the flow's)")
+	f.StringVar(&o.with, "with", "", "`folder` with professions, souls and flows above all others")
 	f.StringVar(&o.from, "from", "", "git repository or `folder` to start from")
 	f.BoolVar(&o.fromHead, "from-head", false, "take HEAD of --from although it does not hold everything that lies there")
 	f.StringArrayVar(&o.fromRepo, "allow-from-repo", nil, "`list` of what --from may say to the agent program, as it is now: claude-md,settings,hooks,mcp (default none)")

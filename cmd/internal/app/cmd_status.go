@@ -71,11 +71,13 @@ func (c *cli) statusCommand() *cobra.Command {
 
 // view gathers a mission for people.
 func (c *cli) view(ctx context.Context, root store.Root, st *store.Store) (view.Mission, error) {
-	profs, err := professions()
-	if err != nil {
-		return view.Mission{}, err
+	have, err := missionCraft(st)
+	if err != nil { // a damaged text of the mission hides nothing else of it
+		if have, err = loadCraft(); err != nil {
+			return view.Mission{}, err
+		}
 	}
-	return view.Read(ctx, st, func(ctx context.Context, _ string) (engine.Live, error) { return c.live(ctx, root, st) }, profs, time.Now())
+	return view.Read(ctx, st, func(ctx context.Context, _ string) (engine.Live, error) { return c.live(ctx, root, st) }, have.profs, time.Now())
 }
 
 // live asks the engine of a mission who ticks it.

@@ -67,6 +67,9 @@ func (c *cli) create(ctx context.Context, d *draft) (err error) {
 	if err := files.Publish(next.Goal(), d.goal, 0o600); err != nil {
 		return err
 	}
+	if err := d.keepCraft(next); err != nil {
+		return err
+	}
 	for _, a := range m.Roster {
 		if err := next.Queue().Make(a.Name); err != nil {
 			return err

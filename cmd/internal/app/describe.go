@@ -63,6 +63,9 @@ func (c *cli) describe(d *draft) {
 	for _, a := range mission.Specialists(m.Roster) {
 		names = append(names, a.Name)
 	}
+	if m.Flow != "" {
+		row("flow", "%s, mode %s", m.Flow, m.Mode)
+	}
 	row("agents", "manager, %s (%s, model %s)", strings.Join(names, ", "), m.Agents, m.Model)
 	for _, w := range d.warnings {
 		row("warning", "%s", w)

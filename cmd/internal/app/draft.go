@@ -28,6 +28,7 @@ type draft struct {
 	root           store.Root
 	mission        mission.Mission
 	goal           []byte
+	craft          craft
 	engineSentence string
 	walls          string
 	bounds         string
@@ -50,11 +51,7 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	if d.goal, err = c.goal(goalArg, given, o.goalFile); err != nil {
 		return nil, err
 	}
-	profs, err := professions()
-	if err != nil {
-		return nil, err
-	}
-	if m.Roster, err = mission.ParseRoster(o.specialists, profs.Names()); err != nil {
+	if err := c.fixCraft(d, o); err != nil {
 		return nil, err
 	}
 	if err := d.fixTime(o, cfg); err != nil {
@@ -147,6 +144,9 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 		d.warnings = append(d.warnings, warning)
 	}
 	if m.Engine == systemdengine.Name { // what cannot be put into units is found out now
+		if err := d.craft.fitsUnits(m.Roster); err != nil {
+			return nil, err
+		}
 		e, err := c.newSystemd(d.root, units.Manager(m.Manager), discard())
 		if err == nil {
 			_, err = units.Render(*m, e.Settings)

@@ -30,7 +30,7 @@ func (c *cli) machine(ctx context.Context, d *draft, cfg config) error {
 	if _, priced := money.Default().Rates(m.Model, 0, m.CreatedAt); !priced {
 		d.warnings = append(d.warnings, "no list price is known for "+m.Model+": the dearest one counts")
 	}
-	if n := len(mission.Specialists(m.Roster)); n > mission.WarnSpecialists {
+	if n := len(mission.Specialists(m.Roster)); n > mission.WarnSpecialists && m.Flow == "" {
 		d.warnings = append(d.warnings, fmt.Sprintf("%d specialists are many for one manager; %d work well", n, mission.WarnSpecialists))
 	}
 	m.Program, m.Agents = found.Program, newRunner(found.Program, m.Path, cell.Launcher{}).Name()+" "+found.Agent

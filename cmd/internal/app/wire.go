@@ -16,18 +16,14 @@ import (
 	"example.com/AutoAgentProject/core/login"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
-	"example.com/AutoAgentProject/core/profession"
 	"example.com/AutoAgentProject/core/runner"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/supervisor"
 	"example.com/AutoAgentProject/core/tick"
 	"example.com/AutoAgentProject/core/usererr"
-	"example.com/AutoAgentProject/prompts"
 )
 
 // This file chooses the implementations.
-
-func professions() (profession.Set, error) { return profession.Load(prompts.Files()) }
 
 // prices is the price table, read once: the meter asks it at every event of a stream.
 var prices = sync.OnceValue(money.Default)
@@ -38,12 +34,12 @@ func newRunner(program, path string, l runner.Launcher) *claude.Claude {
 
 // newTick wires the tick of one agent.
 func newTick(st *store.Store, m mission.Mission, a mission.Agent, log *slog.Logger) (*tick.Tick, error) {
-	profs, err := professions()
+	have, err := missionCraft(st)
 	if err != nil {
 		return nil, err
 	}
 	t := &tick.Tick{
-		Store: st, Mission: m, Agent: a, Professions: profs, Limits: tick.DefaultLimits, Now: time.Now, Log: log, Home: os.Getenv("HOME"), UnitDirs: []string{systemUnits, "/run/systemd/system"},
+		Store: st, Mission: m, Agent: a, Professions: have.profs, Limits: tick.DefaultLimits, Now: time.Now, Log: log, Home: os.Getenv("HOME"), UnitDirs: []string{systemUnits, "/run/systemd/system"},
 		Credential: func() (runner.Credential, error) {
 			f, err := login.Read(m.Credentials)
 			return f.Credential(), err
