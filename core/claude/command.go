@@ -103,6 +103,9 @@ func arguments(j runner.Job, role string, readable []string) ([]string, error) {
 	if j.Cap > 0 {
 		a = append(a, "--max-budget-usd", dollars(j.Cap))
 	}
+	if j.Effort != "" {
+		a = append(a, "--effort", j.Effort)
+	}
 	if j.Schema != nil {
 		var b bytes.Buffer
 		if err := json.Compact(&b, j.Schema); err != nil {

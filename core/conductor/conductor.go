@@ -51,6 +51,8 @@ type Gate struct {
 	Why  string `json:"why,omitempty"`
 	Next string `json:"next,omitempty"` // target after a yes
 	From string `json:"from,omitempty"` // commit that a step goes on from after a yes at an error
+	// Asked is how often the question was left without an answer. Silence is no answer, so it is asked again.
+	Asked int `json:"asked,omitempty"`
 }
 
 // GateError is the kind of gate at which something went wrong.
@@ -137,7 +139,11 @@ func (s State) passed(f flow.Flow, w World, step flow.Step, x Fact) State {
 	if step.ByPerson(w.Mode, kinds) && to != flow.Stop {
 		return s.ask(Gate{Kind: step.GateKind(kinds), Why: x.Said, Next: to})
 	}
-	return s.down(f, w, to, "")
+	s = s.down(f, w, to, "")
+	if s.Status == Stopped && x.Said != "" {
+		s.End = cut(x.Said) // it is what the person asked for
+	}
+	return s
 }
 
 // failed says who goes on after a failure: the loop's own way as long as it lasts, then its way out once, then a person.

@@ -53,6 +53,9 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 		}
 		return tick.Moved, nil
 	}
+	if m.Flow != nil {
+		return m.conduct(ctx, p, head)
+	}
 	notes, err := m.Store.Notes()
 	if err != nil {
 		return tick.Idle, err

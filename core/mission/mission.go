@@ -24,19 +24,20 @@ func (d *Duration) UnmarshalText(b []byte) error {
 
 // Mission is mission.json: what was fixed at the start. It never changes afterwards.
 type Mission struct {
-	Version    int       `json:"version"`
-	ID         string    `json:"id"`
-	CreatedAt  time.Time `json:"created_at"`
-	Engine     string    `json:"engine"`            // "embedded", "systemd"
-	Manager    string    `json:"manager,omitempty"` // engine systemd: whose manager ticks it, "system" or "user"
-	Roster     []Agent   `json:"roster"`
-	Model      string    `json:"model"`
-	CheapModel string    `json:"cheap_model,omitempty"` // for runs from 85 % of the budget on; empty: no other
-	Verify     string    `json:"verify,omitempty"`      // command that must pass on the integrated tree at the end
-	Flow       string    `json:"flow,omitempty"`        // the flow it follows instead of a planned list
-	Mode       string    `json:"mode,omitempty"`        // of the flow: gsd or check
-	From       *Source   `json:"from,omitempty"`        // what the work starts from; nil: an empty tree
-	Base       string    `json:"base"`                  // first commit of the mission's repository: what the work is compared with
+	Version    int               `json:"version"`
+	ID         string            `json:"id"`
+	CreatedAt  time.Time         `json:"created_at"`
+	Engine     string            `json:"engine"`            // "embedded", "systemd"
+	Manager    string            `json:"manager,omitempty"` // engine systemd: whose manager ticks it, "system" or "user"
+	Roster     []Agent           `json:"roster"`
+	Model      string            `json:"model"`
+	CheapModel string            `json:"cheap_model,omitempty"` // for runs from 85 % of the budget on; empty: no other
+	Tiers      map[string]string `json:"tiers,omitempty"`       // of a flow: the model of each tier
+	Verify     string            `json:"verify,omitempty"`      // command that must pass on the integrated tree at the end
+	Flow       string            `json:"flow,omitempty"`        // the flow it follows instead of a planned list
+	Mode       string            `json:"mode,omitempty"`        // of the flow: gsd or check
+	From       *Source           `json:"from,omitempty"`        // what the work starts from; nil: an empty tree
+	Base       string            `json:"base"`                  // first commit of the mission's repository: what the work is compared with
 
 	BudgetAsked    string       `json:"budget_asked"`    // as typed: "10%"
 	BudgetSentence string       `json:"budget_sentence"` // how it became an amount

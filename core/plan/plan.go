@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"example.com/AutoAgentProject/core/conductor"
 )
 
 // State of a step.
@@ -55,6 +57,8 @@ type Step struct {
 	Merge     string    `json:"merge,omitempty"`     // the commit on main that holds it
 	Summary   string    `json:"summary,omitempty"`   // the agent's own words, for those who build on it
 	Since     time.Time `json:"since"`
+
+	Visit *Visit `json:"visit,omitempty"` // where the mission follows a flow
 }
 
 // Handoff is the envelope of one assignment. It is fixed here first, so that sending it is repeatable.
@@ -74,6 +78,9 @@ type Plan struct {
 	Acceptance []string `json:"acceptance"` // every acceptance of the first accepted plan
 	Steps      []Step   `json:"steps"`
 	Final      Final    `json:"final"`
+
+	Baton *conductor.State  `json:"baton,omitempty"` // where the mission follows a flow
+	Specs map[string]string `json:"specs,omitempty"` // and where on the docs ref each specification lies as it was accepted last
 
 	Granted int    `json:"granted,omitempty"` // plans beyond MaxRounds that a person's word led to
 	Heard   int    `json:"heard,omitempty"`   // notes of the person that the plan knows

@@ -45,6 +45,7 @@ type Job struct {
 	Schema       json.RawMessage   // JSON schema of a structured answer; nil: plain text
 	MaxTurns     int               // model requests at most; 0 is not allowed
 	MaxOutput    int               // tokens of one response at most; 0: the runner's default
+	Effort       string            // how much the model thinks: low, medium, high; empty: its default
 	Cap          money.Nano        // list price at most; 0: not limited in money
 	CapTokens    int64             // tokens at most; 0: not limited in tokens
 	Wall         time.Duration     // wall-clock limit; 0 is not allowed

@@ -171,15 +171,32 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 	if err != nil {
 		return tick.Idle, err
 	}
+	var j judged
+	st, flows := s.station(step)
+	if flows {
+		if j, err = s.gateFlow(ctx, &h, st); err != nil {
+			return tick.Idle, err
+		}
+		if j.reason != "" {
+			return s.failVisit(ctx, held.Name, step, j, h.Commit)
+		}
+	}
 	merge, reason, err := s.integrate(ctx, &h, step)
 	if err != nil {
 		return tick.Idle, err
+	}
+	if reason != "" && flows {
+		j.reason = reason
+		return s.failVisit(ctx, held.Name, step, j, h.Commit)
 	}
 	if reason != "" {
 		return s.back(ctx, held.Name, step, reason, false)
 	}
 	if err := s.Change(ctx, merge, func(p *plan.Plan) error {
 		p.Finish(step.ID, h.Commit, merge, summary(doc.Summary), s.Now())
+		if flows {
+			j.settle(p, step.ID)
+		}
 		return nil
 	}, journal.Event{Kind: journal.StepDone, Level: journal.Milestone, Step: step.ID, Run: h.Run,
 		Text: fmt.Sprintf("step %s is done: %s", step.ID, step.Title)}); err != nil {
@@ -224,11 +241,22 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step) (runn
 	if err != nil {
 		return runner.Result{}, tick.Idle, err
 	}
-	return s.Run(ctx, h, tick.Ask{
-		Step: step.ID, Profession: prof, Dir: s.Store.Clone(s.Agent.Name),
-		Prompt: prompt(plan, step, promptFacts{Cut: cut, Conflicts: conflicts, Tight: s.Pressure() >= tick.Tight, Documents: s.documents(ctx, plan, step), Notes: told, NotesTo: mayWrite(gate)}),
-		Follow: s.follow(h, step, gate), Gate: &gate,
-	})
+	facts := promptFacts{Cut: cut, Conflicts: conflicts, Tight: s.Pressure() >= tick.Tight, Documents: s.documents(ctx, plan, step), Notes: told, NotesTo: mayWrite(gate)}
+	ask := tick.Ask{Step: step.ID}
+	if st, ok := s.station(step); ok {
+		tooLarge := ""
+		if ask, tooLarge, err = st.ask(ctx, s, plan, facts); err != nil || tooLarge != "" {
+			return runner.Result{Verdict: runner.Failed, Class: "context", Reason: tooLarge}, tick.Moved, err
+		}
+		ask.Step = step.ID
+	} else {
+		ask.Prompt = prompt(plan, step, facts)
+	}
+	ask.Profession, ask.Dir, ask.Gate = prof, s.Store.Clone(s.Agent.Name), &gate
+	if ask.Schema == nil {
+		ask.Follow = s.follow(h, step, gate)
+	}
+	return s.Run(ctx, h, ask)
 }
 
 // judge returns why a result is no success, and whether it makes no sense to send the step back.
@@ -304,6 +332,9 @@ func (s Specialist) back(ctx context.Context, handoff string, step plan.Step, re
 	if err := s.Change(ctx, head, func(p *plan.Plan) error {
 		name, failed := s.Namer(ctx, head)
 		if final {
+			if x := p.Step(step.ID); x != nil && x.Visit != nil {
+				x.Visit.Final = true
+			}
 			p.Fail(step.ID, reason, s.Now())
 		} else {
 			again = p.Return(step.ID, reason, strings.HasPrefix(reason, conflictReason), name, s.Now())

@@ -41,7 +41,10 @@ func (s Specialist) prepare(ctx context.Context, h *tick.Hold, step plan.Step, g
 		return nil, fmt.Errorf("prepare the clone: %w", err)
 	}
 	if !h.Prepared { // else it may have begun to write it
-		if err := errors.Join(s.layOutDocument(), s.clearDrafts(gate)); err != nil {
+		if mode == git.Fresh {
+			err = s.layOutSpecs(ctx)
+		}
+		if err := errors.Join(err, s.layOutDocument(), s.clearDrafts(gate)); err != nil {
 			return nil, fmt.Errorf("prepare the clone: %w", err)
 		}
 	}
@@ -52,6 +55,10 @@ func (s Specialist) prepare(ctx context.Context, h *tick.Hold, step plan.Step, g
 // commit commits what is in the clone with the byline and brings the commit into our repository. A reason means that
 // the step has to go back.
 func (s Specialist) commit(ctx context.Context, h *tick.Hold, step plan.Step) (reason string, err error) {
+	if st, ok := s.station(step); ok && !st.prof.Writes { // what its commands left lying about is no work
+		h.Commit = h.Base
+		return "", s.Keep(*h)
+	}
 	clone, err := s.Clone()
 	if err != nil {
 		return "", err
@@ -101,6 +108,9 @@ func (s Specialist) commit(ctx context.Context, h *tick.Hold, step plan.Step) (r
 // verify runs the step's command in a fresh checkout of a commit; a reason tells its failure. It never runs in the clone:
 // what lies there and is not committed proves nothing, and what the command leaves behind is no work.
 func (s Specialist) verify(ctx context.Context, step plan.Step, commit string) (reason string, err error) {
+	if strings.TrimSpace(step.Verify) == "" {
+		return "", nil // of a flow: it is judged by what it left
+	}
 	s.Line(ctx, "working", step.ID, "", "verifies %s", step.ID)
 	dir, remove, err := s.Checkout(ctx, commit)
 	if err != nil {

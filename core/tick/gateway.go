@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/gateway"
@@ -131,8 +132,22 @@ func (t *Tick) openWay(run string, limit money.Amount, cred runner.Credential) (
 // models are those that a run may ask.
 func (t *Tick) models() []string {
 	out := []string{t.Mission.Model}
-	if m := t.Mission.CheapModel; m != "" && m != t.Mission.Model {
-		out = append(out, m)
+	also := func(m string) {
+		if m != "" && !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	also(t.Mission.CheapModel)
+	if t.Flow != nil {
+		for _, m := range t.Mission.Tiers {
+			also(m)
+		}
+		if p, ok := t.Professions.Get(t.Agent.Profession); ok {
+			also(t.ModelOf(p.Model))
+		}
+		for _, s := range t.Flow.Steps {
+			also(t.ModelOf(s.Model))
+		}
 	}
 	return out
 }

@@ -22,6 +22,9 @@ func (t *Tick) Namer(ctx context.Context, commit string) (plan.Namer, *error) {
 		if err != nil {
 			failed = err
 		}
+		if s.Visit != nil && s.Visit.From != "" {
+			commit = s.Visit.From
+		}
 		now := t.Now()
 		name, id, _ := handoff.NewWork(handoff.Work{From: t.Agent.Name, To: to, Priority: priority, Task: s.ID, Commit: commit, Seq: seq, At: now})
 		return plan.Handoff{Name: name, ID: id, From: t.Agent.Name, Commit: commit, At: now.UTC()}
@@ -32,9 +35,13 @@ func (t *Tick) Namer(ctx context.Context, commit string) (plan.Namer, *error) {
 // head is the commit that new work starts from. told are the events of the change itself.
 func (t *Tick) Change(ctx context.Context, head string, change func(*plan.Plan) error, told ...journal.Event) error {
 	var given []plan.Step
+	course := t.Course()
 	err := t.Store.ChangePlan(ctx, func(p *plan.Plan) (bool, error) {
 		if err := change(p); err != nil {
 			return false, err
+		}
+		if t.Flow != nil {
+			p.Follow(course, t.Now())
 		}
 		name, failed := t.Namer(ctx, head)
 		for _, s := range p.Assign(t.Mission.Roster, name, t.Now()) {

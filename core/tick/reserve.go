@@ -12,19 +12,23 @@ import (
 )
 
 // reserve asks the ledger for money, and the caps of all missions. Moved means granted.
-func (t *Tick) reserve(ctx context.Context, run, step string, alone bool) (limit money.Amount, under caps.Answer, out Outcome, err error) {
-	m := t.Mission
+func (t *Tick) reserve(ctx context.Context, run string, a Ask, alone bool) (limit money.Amount, under caps.Answer, out Outcome, err error) {
+	m, step := t.Mission, a.Step
 	due := 1
 	if !alone {
 		due = t.agentsDue()
 	}
-	stepLimit := m.StepLimit
+	most := m.StepLimit
+	if a.StepLimit > 0 && (most == 0 || a.StepLimit < most) {
+		most = a.StepLimit
+	}
+	stepLimit := most
 	if step != "" && stepLimit > 0 {
 		book, err := t.ledger.Read()
 		if err != nil {
 			return limit, under, Idle, err
 		}
-		stepLimit = book.StepLeft(step, m.StepLimit)
+		stepLimit = book.StepLeft(step, most)
 	}
 	n, decision, err := t.ledger.Reserve(ctx, ledger.ReserveRequest{
 		Run: run, Agent: t.Agent.Name, Step: step, Model: m.Model, StepLimit: stepLimit, MinRun: m.MinRun,
@@ -48,7 +52,7 @@ func (t *Tick) reserve(ctx context.Context, run, step string, alone bool) (limit
 		t.Line(ctx, "waiting", step, "", "waits until others have finished: the rest of the budget is reserved")
 		return limit, under, Later, nil
 	case money.StepSpent:
-		return limit, under, Moved, fmt.Errorf("%w: %s", errStepSpent, money.Amount{Unit: limit.Unit, N: m.StepLimit})
+		return limit, under, Moved, fmt.Errorf("%w: %s", errStepSpent, money.Amount{Unit: limit.Unit, N: most})
 	}
 	t.Line(ctx, "waiting", step, "", "the budget is used up")
 	book, err := t.ledger.Read()

@@ -35,7 +35,9 @@ type Ask struct {
 	Follow     func(runner.Turn) string
 	Gate       *handoff.Facts // for the agent to check by what it leaves; nil: it leaves nothing
 
-	model string // another one than the mission's
+	Model     string         // another one than the mission's; empty: that
+	StepLimit int64          // most that the step may use, in the budget's unit; 0: the mission's
+	Context   map[string]int // what the prompt consists of, in bytes; nil: nobody asks
 }
 
 // RunRecord is runs/<run>/run.json: who runs what, for status and for cleaning up.
@@ -59,7 +61,7 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 		return none, Later, t.pauseLogin(ctx, "the login cannot be read: "+err.Error())
 	}
 	run := uuid.NewString()
-	limit, under, out, err := t.reserve(ctx, run, a.Step, h.Alone)
+	limit, under, out, err := t.reserve(ctx, run, a, h.Alone)
 	if errors.Is(err, errStepSpent) {
 		return runner.Result{Verdict: runner.Failed, Class: StepLimit, Reason: err.Error()}, Moved, nil
 	}
@@ -211,8 +213,13 @@ func (t *Tick) job(run string, limit money.Amount, a Ask) (runner.Job, *os.File,
 	if err := t.layOutGate(run, a.Gate); err != nil {
 		return runner.Job{}, nil, err
 	}
+	if a.Context != nil {
+		if err := t.reportContext(dir, a); err != nil {
+			return runner.Job{}, nil, err
+		}
+	}
 	record, err := json.MarshalIndent(RunRecord{Version: mission.Version, Run: run, Agent: t.Agent.Name, Step: a.Step,
-		Model: or(a.model, t.Mission.Model), Owner: t.Owner, Started: t.Now().UTC(), Cap: limit.String()}, "", "  ")
+		Model: or(a.Model, t.Mission.Model), Owner: t.Owner, Started: t.Now().UTC(), Cap: limit.String()}, "", "  ")
 	if err != nil {
 		return runner.Job{}, nil, err
 	}
@@ -225,7 +232,7 @@ func (t *Tick) job(run string, limit money.Amount, a Ask) (runner.Job, *os.File,
 	}
 	j := runner.Job{
 		Run: run, Dir: a.Dir, Scratch: scratch, Inputs: append(slices.Clone(a.Inputs), t.readable()...), SystemPrompt: system, Prompt: a.Prompt,
-		Model: or(a.model, t.Mission.Model), Tools: a.Profession.Tools, Schema: a.Schema, MaxTurns: a.Profession.MaxTurns,
+		Model: or(a.Model, t.Mission.Model), Tools: a.Profession.Tools, Schema: a.Schema, MaxTurns: a.Profession.MaxTurns, MaxOutput: a.Profession.MaxOutput, Effort: a.Profession.Effort,
 		Wall: a.Profession.Wall, Silence: a.Profession.Silence,
 		Settings: taken.Settings, Servers: taken.Servers, Fixed: t.fixed(taken, a.Dir),
 		Transcript: transcript, Follow: a.Follow,

@@ -3,6 +3,7 @@ package tick
 import (
 	"fmt"
 
+	"example.com/AutoAgentProject/core/conductor"
 	"example.com/AutoAgentProject/core/money"
 )
 
@@ -32,6 +33,23 @@ func (t *Tick) Spent(step string) (string, error) {
 	return fmt.Sprintf("%s at list price, %s", money.FormatUSD(sum.Nano), money.Amount{Unit: money.Tokens, N: sum.Tokens}), nil
 }
 
+// stepPressure is the same for the part of a step that has one of its own.
+func (t *Tick) stepPressure(a Ask) int {
+	if a.StepLimit == 0 {
+		return 0
+	}
+	book, err := t.ledger.Read()
+	if err != nil {
+		return 0
+	}
+	sum := book.ByStep[a.Step]
+	used := int64(sum.Nano)
+	if t.Mission.Budget.Unit == money.Tokens {
+		used = sum.Tokens
+	}
+	return map[conductor.Level]int{conductor.WrapUp: WrapUp, conductor.Tight: Tight, conductor.HandOver: 100}[conductor.LevelOf(used, a.StepLimit)]
+}
+
 const wrapUp = `
 ## Money is short
 Most of the mission's money is used. Do the smallest thing that makes this step right, leave every extra out, and finish.
@@ -44,7 +62,7 @@ func (t *Tick) shorten(a Ask) Ask {
 		a.Prompt += wrapUp
 	}
 	if p >= Tight {
-		a.model = t.Mission.CheapModel
+		a.Model = t.Mission.CheapModel
 	}
 	return a
 }

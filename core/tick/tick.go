@@ -15,6 +15,7 @@ import (
 	"example.com/AutoAgentProject/core/caps"
 	"example.com/AutoAgentProject/core/cell"
 	"example.com/AutoAgentProject/core/files"
+	"example.com/AutoAgentProject/core/flow"
 	"example.com/AutoAgentProject/core/git"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/ledger"
@@ -47,6 +48,7 @@ type Tick struct {
 	Owner   proc.ID
 
 	Professions profession.Set
+	Flow        *flow.Flow // that the mission follows; nil: a planned list
 	Runner      runner.Runner
 	Credential  func() (runner.Credential, error)
 	Price       usage.Price                 // list prices; nil: runs have no gateway

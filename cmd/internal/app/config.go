@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,26 +18,28 @@ import (
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
+	"example.com/AutoAgentProject/core/profession"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/usererr"
 )
 
 // config is the configuration file, config.yaml. Every key may be left out; unknown ones are refused.
 type config struct {
-	Root          string `yaml:"root"`           // folder of all missions
-	Claude        string `yaml:"claude"`         // the agent program
-	Model         string `yaml:"model"`          // exact model id
-	CheapModel    string `yaml:"cheap_model"`    // exact model id for runs from 85 % of the budget on
-	Plan          string `yaml:"plan"`           // pro, max5, max20: what a budget in percent refers to
-	Daily         string `yaml:"daily"`          // daily allowance, for example 40usd; over the plan's
-	Budget        string `yaml:"budget"`         // default of --budget
-	MaxHours      string `yaml:"max_hours"`      // default of --max-hours
-	DailyCap      string `yaml:"daily_cap"`      // most that all missions may spend in a day
-	MonthlyCap    string `yaml:"monthly_cap"`    // most that all missions may spend in a month
-	StepLimit     string `yaml:"step_limit"`     // most that one run may use
-	MinRun        string `yaml:"min_run"`        // least that a run is started with
-	Upstream      string `yaml:"upstream"`       // address of a gateway of your own that answers for the model
-	VerifyMinutes int    `yaml:"verify_minutes"` // wall clock of a verify command
+	Root          string            `yaml:"root"`           // folder of all missions
+	Claude        string            `yaml:"claude"`         // the agent program
+	Model         string            `yaml:"model"`          // exact model id
+	CheapModel    string            `yaml:"cheap_model"`    // exact model id for runs from 85 % of the budget on
+	Tiers         map[string]string `yaml:"tiers"`          // exact model id of cheap, standard and strong, for flows
+	Plan          string            `yaml:"plan"`           // pro, max5, max20: what a budget in percent refers to
+	Daily         string            `yaml:"daily"`          // daily allowance, for example 40usd; over the plan's
+	Budget        string            `yaml:"budget"`         // default of --budget
+	MaxHours      string            `yaml:"max_hours"`      // default of --max-hours
+	DailyCap      string            `yaml:"daily_cap"`      // most that all missions may spend in a day
+	MonthlyCap    string            `yaml:"monthly_cap"`    // most that all missions may spend in a month
+	StepLimit     string            `yaml:"step_limit"`     // most that one run may use
+	MinRun        string            `yaml:"min_run"`        // least that a run is started with
+	Upstream      string            `yaml:"upstream"`       // address of a gateway of your own that answers for the model
+	VerifyMinutes int               `yaml:"verify_minutes"` // wall clock of a verify command
 
 	Channel           string `yaml:"channel"`             // telegram, exec, webhook, none: who carries messages
 	TelegramChat      int64  `yaml:"telegram_chat"`       // id of the chat that messages go to
@@ -127,6 +130,8 @@ func (c config) wrong() string {
 		return fmt.Sprintf("claude %q is no absolute path", c.Claude)
 	case c.Plan != "" && !slices.Contains(plans(), c.Plan):
 		return fmt.Sprintf("there is no plan %q, write %s", c.Plan, strings.Join(plans(), ", "))
+	case c.tiersWrong() != "":
+		return c.tiersWrong()
 	case c.DailyCap != "" && badAmount(c.DailyCap):
 		return fmt.Sprintf("daily_cap %q is no amount of money, write for example 10usd", c.DailyCap)
 	case c.MonthlyCap != "" && badAmount(c.MonthlyCap):
@@ -139,6 +144,24 @@ func (c config) wrong() string {
 		return fmt.Sprintf("verify_minutes %d is not from 1 to %d", c.VerifyMinutes, maxVerifyMinutes)
 	}
 	return c.wrongChannel()
+}
+
+// tiersWrong says what is wrong with the models of the tiers.
+func (c config) tiersWrong() string {
+	for _, name := range slices.Sorted(maps.Keys(c.Tiers)) {
+		if !slices.Contains(profession.Tiers(), name) {
+			return fmt.Sprintf("there is no tier %q, there are %s", name, strings.Join(profession.Tiers(), ", "))
+		}
+		if err := checkModel(c.Tiers[name]); err != nil {
+			return fmt.Sprintf("the model of the tier %s: %v", name, err)
+		}
+	}
+	return ""
+}
+
+// tiers are the models of the tiers: what the configuration says, else the cheap model and the mission's own.
+func (c config) tiers(m mission.Mission) map[string]string {
+	return map[string]string{"cheap": first(c.Tiers["cheap"], m.CheapModel), "standard": first(c.Tiers["standard"], m.Model), "strong": first(c.Tiers["strong"], m.Model)}
 }
 
 func badAmount(s string) bool {

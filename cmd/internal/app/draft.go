@@ -67,6 +67,9 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	if err := errors.Join(checkModel(m.Model), checkModel(m.CheapModel)); err != nil {
 		return nil, err
 	}
+	if m.Flow != "" {
+		m.Tiers = cfg.tiers(*m)
+	}
 	switch o.gateway {
 	case "", "on":
 	case mission.GatewayOff:

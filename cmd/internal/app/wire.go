@@ -13,6 +13,7 @@ import (
 	"example.com/AutoAgentProject/core/caps"
 	"example.com/AutoAgentProject/core/cell"
 	"example.com/AutoAgentProject/core/claude"
+	"example.com/AutoAgentProject/core/flow"
 	"example.com/AutoAgentProject/core/login"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/money"
@@ -34,12 +35,21 @@ func newRunner(program, path string, l runner.Launcher) *claude.Claude {
 
 // newTick wires the tick of one agent.
 func newTick(st *store.Store, m mission.Mission, a mission.Agent, log *slog.Logger) (*tick.Tick, error) {
-	have, err := missionCraft(st)
+	have, err := loadCraft()
+	if a.Role == mission.Manager || a.Role == mission.Specialist { // who counts and stops depends on no text of a mission
+		have, err = missionCraft(st)
+	}
 	if err != nil {
 		return nil, err
 	}
+	var follows *flow.Flow
+	if a.Role == mission.Manager || a.Role == mission.Specialist {
+		if follows, err = have.missionFlow(m); err != nil {
+			return nil, err
+		}
+	}
 	t := &tick.Tick{
-		Store: st, Mission: m, Agent: a, Professions: have.profs, Limits: tick.DefaultLimits, Now: time.Now, Log: log, Home: os.Getenv("HOME"), UnitDirs: []string{systemUnits, "/run/systemd/system"},
+		Store: st, Mission: m, Agent: a, Professions: have.profs, Flow: follows, Limits: tick.DefaultLimits, Now: time.Now, Log: log, Home: os.Getenv("HOME"), UnitDirs: []string{systemUnits, "/run/systemd/system"},
 		Credential: func() (runner.Credential, error) {
 			f, err := login.Read(m.Credentials)
 			return f.Credential(), err
