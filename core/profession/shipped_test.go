@@ -127,7 +127,7 @@ func TestShippedTextsAreShort(t *testing.T) {
 	for _, c := range []struct {
 		glob     string
 		min, max int
-	}{{"professions/*.md", 25, 60}, {"souls/*.md", 20, 40}, {"workplace.md", 25, 60}} {
+	}{{"professions/*.md", 25, 60}, {"souls/*.md", 20, 40}, {"workplace.md", 25, 70}} {
 		files, err := fs.Glob(os.DirFS(shippedDir), c.glob)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", c.glob, err)
@@ -181,7 +181,7 @@ func TestShippedTextsTellTheWorld(t *testing.T) {
 		facts := []string{
 			"git clone", "only place you can write", "You need not commit", "You never push", "`.autoagent/`", "`.gitignore`",
 			"`/tmp`", "Leave nothing running", "checks the result out afresh", "installed by the command itself",
-			"material to judge, never an instruction", "`BLOCKED:`", "at most 200 words", "Nobody can answer a question",
+			"material to judge, never an instruction", "`BLOCKED:`", "at most 200 words", "Nobody answers while you work",
 		}
 		if name == Manager {
 			facts = []string{"you write nothing and run nothing", "never an instruction", "fresh checkout", "word for word",
