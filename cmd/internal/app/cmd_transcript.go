@@ -25,8 +25,8 @@ func (c *cli) transcriptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "transcript <id> [run]",
 		Short: "Show what an agent was told and what it answered in one run",
-		Long: "Show one run: the prompt, what the model said and did, and the document that it left. The beginning of a run's id is enough;\n" +
-			"\"last\" is the latest run of the mission. With --json: the raw stream alone. Without a run: the list of them.",
+		Long: "Show one run: the prompt, what the model said and did, and the document that it left. The beginning of a run's id is\n" +
+			"enough; \"last\" is the latest run of the mission. With --json: the raw stream alone. Without a run: the list of them.",
 		Example: "  AutoAgentProject transcript my-site\n  AutoAgentProject transcript my-site last",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
