@@ -16,9 +16,13 @@ import (
 	"example.com/AutoAgentProject/core/testkit"
 )
 
-// TestRealProgram runs the suite with the real program and no walls.
+// TestRealProgram runs the suite with the real program and no walls: where there can be none, and with AUTOAGENT_FULL=1.
 func TestRealProgram(t *testing.T) {
+	t.Parallel()
 	program := realProgram(t)
+	if testkit.OnPath("bwrap") && os.Getenv("AUTOAGENT_FULL") == "" {
+		t.Skip("the program passes the suite behind walls")
+	}
 	testkit.RunnerSuite(t, func(t *testing.T, _ string) runner.Runner {
 		return New(Config{Program: program, Launcher: plain{}, Price: price})
 	})
@@ -26,6 +30,7 @@ func TestRealProgram(t *testing.T) {
 
 // TestRealProgramInCells runs the suite with the real program behind the walls it has in production.
 func TestRealProgramInCells(t *testing.T) {
+	t.Parallel()
 	program := realProgram(t)
 	testkit.Need(t, testkit.OnPath("bwrap"), "bwrap, for the program behind its walls")
 	testkit.RunnerSuite(t, func(t *testing.T, _ string) runner.Runner {
@@ -35,6 +40,7 @@ func TestRealProgramInCells(t *testing.T) {
 
 // TestSixAtOnce: six runs at the same time, one model, each in a lane of its own.
 func TestSixAtOnce(t *testing.T) {
+	t.Parallel()
 	c := New(Config{Program: realProgram(t), Launcher: plain{}, Price: price})
 	var script scriptmodel.Script
 	for i := range 6 {

@@ -32,6 +32,7 @@ const RunnerModel = "claude-sonnet-5-5"
 func RunnerSuite(t *testing.T, newRunner func(t *testing.T, baseURL string) runner.Runner) {
 	for _, c := range runnerCases() {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s := &runnerStage{t: t, dir: t.TempDir()}
 			s.play(c.steps)
 			s.runner = newRunner(t, s.url)
