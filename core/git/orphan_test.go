@@ -22,13 +22,13 @@ func TestGitDiesWithUs(t *testing.T) {
 	}
 	r := newRepo(t)
 	bin := t.TempDir()
-	write(t, bin, "git", "#!/bin/sh\necho $$ >'"+bin+"/part'; mv '"+bin+"/part' '"+bin+"/pid'\nexec sleep 300\n")
+	write(t, bin, "git", "#!/bin/sh\necho $$ >'"+bin+"/part'; mv '"+bin+"/part' '"+bin+"/pid'\nexec sleep 900\n")
 	chmod(t, bin, 0o755, "git")
 	cmd := exec.Command(must(os.Executable()), "-test.run=^TestGitDiesWithUs$")
 	cmd.Env = append(os.Environ(), "AUTOAGENT_TEST_REPO="+r.Dir, "PATH="+bin+":"+os.Getenv("PATH"))
 	check(t, cmd.Start())
 	var pid string
-	for end := time.Now().Add(30 * time.Second); pid == "" && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); pid == "" && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		b, _ := os.ReadFile(filepath.Join(bin, "pid"))
 		pid = strings.TrimSpace(string(b))
 	}
@@ -38,7 +38,7 @@ func TestGitDiesWithUs(t *testing.T) {
 		t.Fatal("git was not started")
 	}
 	alive := true
-	for end := time.Now().Add(10 * time.Second); alive && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); alive && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		b, err := os.ReadFile("/proc/" + pid + "/stat")
 		alive = err == nil && !strings.Contains(string(b), ") Z ")
 	}

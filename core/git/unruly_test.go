@@ -25,7 +25,7 @@ func powerless(t *testing.T) Exec {
 		t.Skip("SKIPPED: the program setpriv is missing, permissions were not tested as root")
 	}
 	return func(ctx context.Context, c Command) (Output, error) {
-		ctx, done := context.WithTimeout(ctx, 20*time.Second)
+		ctx, done := context.WithTimeout(ctx, 2*time.Minute)
 		defer done()
 		if os.Geteuid() == 0 {
 			c.Argv = append([]string{setpriv, "--inh-caps=-all", "--bounding-set=-all", "--"}, c.Argv...)

@@ -24,7 +24,7 @@ func record(t testing.TB, st *store.Store) engine.Record {
 func TestCrash(t *testing.T) {
 	needInside(t)
 	dir := filepath.Join(tmp, "crash-"+string(manager()))
-	p := newPlace(t, dir, time.Second, func(w *wired) { w.Grace = 10 * time.Second })
+	p := newPlace(t, dir, time.Second, func(w *wired) { w.Grace = 14 * time.Second })
 	lives, ends := "lives-"+string(manager()), "ends-"+string(manager())
 	half := p.root.Mission(ends)
 	switch os.Getenv("AUTOAGENT_TEST_PHASE") {
@@ -56,6 +56,7 @@ func TestCrash(t *testing.T) {
 			t.Errorf("the stop is too far for this test: %+v", r)
 		}
 	case "finish":
+		p.release(ends)
 		p.until("the stop is finished", func() bool { return record(t, half).Done && len(installed(t, ends)) == 0 })
 		p.until("the manager has forgotten it", func() bool {
 			return systemctl("list-units", "--all", "--plain", "--no-legend", "forge-autoagent-"+ends+"*") == ""
@@ -79,7 +80,7 @@ func TestCrash(t *testing.T) {
 // TestBus: the message bus is restarted in the middle of a stop that speaks over it.
 func TestBus(t *testing.T) {
 	needInside(t)
-	p := fresh(t, time.Hour, func(w *wired) { w.BusOnly, w.Grace = true, 5*time.Second })
+	p := fresh(t, time.Hour, func(w *wired) { w.BusOnly, w.Grace = true, 14*time.Second })
 	st := p.mission("bus", map[string]string{"manager": deaf})
 	p.start("bus")
 	p.until("it ticks", func() bool { return p.ticks("bus", "manager") > 0 })
@@ -105,6 +106,7 @@ func TestBus(t *testing.T) {
 	if record(t, st).Has(engine.TicksEnded) {
 		t.Error("the stop was too fast for this test")
 	}
+	p.release("bus")
 	r := <-stopped
 	if r.err != nil || !r.rec.Done {
 		t.Errorf("%+v, %v", r.rec, r.err)

@@ -42,10 +42,10 @@ func inside(t *testing.T, h *testkit.Host, m units.Manager, test string, env ...
 	if m == units.User {
 		user = owner
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
 	defer cancel()
 	argv := append([]string{"env", "TMPDIR=" + tmp, "CI=true", "AUTOAGENT_TEST_INSIDE=" + string(m)}, env...)
-	out, exit := h.Run(ctx, user, append(argv, program, "-test.run=^"+test+"$", "-test.v", "-test.timeout=4m")...)
+	out, exit := h.Run(ctx, user, append(argv, program, "-test.run=^"+test+"$", "-test.v", "-test.timeout=8m")...)
 	if exit != 0 || !strings.Contains(out, "--- PASS: "+test) || strings.Contains(out, "--- SKIP") {
 		t.Errorf("%s in the host, %s manager: exit %d\n%s", test, m, exit, out)
 		for _, e := range h.Journal("", "--lines=25") {

@@ -26,12 +26,20 @@ import (
 	"example.com/AutoAgentProject/core/usererr"
 )
 
-// deaf is an agent that ends of SIGKILL only, and leaves a child that is no longer its own.
+// deaf is an agent that ends of SIGKILL only, or when the file release is there, and leaves a child that is no longer its own.
 const deaf = `trap '' TERM HUP INT
 echo "$agent $$" >>%[1]s/ticks
 setsid sh -c "trap '' TERM; sleep 600; : %[1]s" &
-while :; do sleep 1; done
+while [ ! -e %[1]s/release ]; do sleep 0.1; done
 `
+
+// release lets the deaf agents of a mission end.
+func (p *place) release(id string) {
+	p.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.dir, "r", id, "release"), nil, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
 
 // place is one root with missions in it.
 type place struct {
@@ -141,7 +149,7 @@ func (p *place) socket(id, agent string) string {
 
 func (p *place) until(what string, ok func() bool) {
 	p.t.Helper()
-	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if ok() {
 			return
 		}

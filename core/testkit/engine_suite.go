@@ -111,7 +111,7 @@ func (s *stage) start(ctx context.Context) func() (mission.Stop, error) {
 	return func() (mission.Stop, error) {
 		select {
 		case <-done:
-		case <-time.After(time.Minute):
+		case <-time.After(3 * time.Minute):
 			s.t.Fatal("the engine does not end")
 		}
 		if err != nil || stop != (mission.Stop{}) {
@@ -145,7 +145,7 @@ func (s *stage) ticks(agent string) int {
 
 func (s *stage) until(what string, ok func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

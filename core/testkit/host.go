@@ -59,7 +59,7 @@ type Bind struct {
 
 const (
 	firstUID = 4001 // limits of the kernel count by uid, so these are none of the outer machine's people
-	bootTime = time.Minute
+	bootTime = 3 * time.Minute
 	rootPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 	// notInside are the capabilities with which root inside would change the outer machine.

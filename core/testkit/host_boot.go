@@ -146,7 +146,7 @@ func (h *Host) Shutdown() {
 	select {
 	case <-h.done:
 		h.down()
-	case <-time.After(3 * time.Minute):
+	case <-time.After(5 * time.Minute):
 		h.t.Fatal("host: no end of the shutdown\n" + h.Systemctl("", "list-jobs"))
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-const commandTime = time.Minute // for what should take milliseconds
+const commandTime = 3 * time.Minute // for what should take milliseconds
 
 // enter goes into the cgroups that are named first, which systemd may have tidied away, and becomes the rest.
 const enter = `umask 022; for d; do shift; [ "$d" = -- ] && break; mkdir -p "$d" && echo $$ >"$d/cgroup.procs" || exit 125; done; exec "$@"`
