@@ -11,6 +11,7 @@ import (
 // TestSystemdDoctor: a person of a machine with systemd hears of its manager, and without linger of that; and start says
 // the same of a disk that is full.
 func TestSystemdDoctor(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t, works("none"))
 	doctor := func(want int, args ...string) map[string]preflight.Finding {
 		t.Helper()

@@ -33,6 +33,7 @@ func TestDamageHalts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ledger.jsonl", "plan.json", "clock.json", "mission.json"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			long := bash("echo 1 > one")
 			long.DelayMS = 60_000
 			w := newWorld(t, planned(step("one", "test -f one")), works("one", bash("true"), long))

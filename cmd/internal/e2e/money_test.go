@@ -39,12 +39,16 @@ func (w *world) config(text string) {
 	}
 }
 
-// sixDearAgents is a mission whose six steps can be done at once, and whose agents talk much.
-func sixDearAgents(t *testing.T) *world {
+// dearAgents is a mission whose agents, with AUTOAGENT_FULL=1 six, can all work at once and talk much. What they say costs more
+// than the budget that comes with it.
+func dearAgents(t *testing.T) (w *world, agents int, start []string) {
 	t.Helper()
+	if agents = 3; full() {
+		agents = 6
+	}
 	var steps []plan.ProposedStep
 	var rules []scriptmodel.Rule
-	for n := range 6 {
+	for n := range agents {
 		id := fmt.Sprintf("s%d", n+1)
 		steps = append(steps, step(id, "test -f "+id))
 		var talk []scriptmodel.Step
@@ -56,18 +60,18 @@ func sixDearAgents(t *testing.T) *world {
 		}
 		rules = append(rules, works(id, talk...))
 	}
-	w := newWorld(t, append([]scriptmodel.Rule{planned(steps...)}, rules...)...)
+	w = newWorld(t, append([]scriptmodel.Rule{planned(steps...)}, rules...)...)
 	// No cheaper model: with one the last of the money would be enough.
 	w.config("cheap_model: claude-sonnet-5-5\n")
-	return w
+	return w, agents, []string{"start", "dear", "Talk", "--budget", fmt.Sprintf("%.2fusd", 0.15*float64(agents)), "--specialists", fmt.Sprintf("codebuilder:%d", agents)}
 }
 
-// TestBudgetIsABound: six agents work at once and the money ends in the middle of their streams. What the model answered
+// TestBudgetIsABound: agents work at once and the money ends in the middle of their streams. What the model answered
 // never costs more than the budget, most of it is used, nothing lives afterwards, and with more money it goes on to the end.
 func TestBudgetIsABound(t *testing.T) {
 	t.Parallel()
-	w := sixDearAgents(t)
-	w.must(7, "start", "dear", "Talk", "--budget", "0.90usd", "--specialists", "codebuilder:6")
+	w, _, start := dearAgents(t)
+	w.must(7, start...)
 	v := w.status("dear")
 	cost := served(w)
 	t.Logf("served %s, charged %s, of %s", money.FormatUSD(cost), money.FormatUSD(money.Nano(v.Budget.Used)), money.FormatUSD(money.Nano(v.Budget.Total)))
@@ -85,12 +89,12 @@ func TestBudgetIsABound(t *testing.T) {
 // TestWithoutTheGateway: then at most the answer in flight of each agent passes the budget, and start and status say how it is.
 func TestWithoutTheGateway(t *testing.T) {
 	t.Parallel()
-	w := sixDearAgents(t)
-	w.must(7, "start", "dear", "Talk", "--budget", "0.90usd", "--specialists", "codebuilder:6", "--gateway", "off")
+	w, agents, start := dearAgents(t)
+	w.must(7, append(start, "--gateway", "off")...)
 	v := w.status("dear")
 	inFlight, _ := money.Default().Cost("claude-sonnet-5-5", money.Usage{Input: 3000, Output: 3000}, time.Now(), false)
 	t.Logf("served %s of %s", money.FormatUSD(served(w)), money.FormatUSD(money.Nano(v.Budget.Total)))
-	if cost := served(w); v.Phase != "halted: budget" || cost > money.Nano(v.Budget.Total)+6*inFlight {
+	if cost := served(w); v.Phase != "halted: budget" || cost > money.Nano(v.Budget.Total)+money.Nano(agents)*inFlight {
 		t.Errorf("phase %q, served %s", v.Phase, money.FormatUSD(cost))
 	}
 }

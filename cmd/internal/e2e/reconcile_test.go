@@ -20,6 +20,7 @@ import (
 // TestReconcile: with the rights of its unit and the real programs, reconcile puts back what was lost of a mission, ends
 // one whose folder is gone with the agent that works on it, and finishes one whose start was cut off. In both managers.
 func TestReconcile(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t, planned(step("zero", "true"), step("first", "true", "zero")), works("zero", bash("echo 0 > zero")), stubborn("mark-in-the-host"))
 	for who, c := range map[string]struct {
 		root, units, manager string
@@ -39,7 +40,7 @@ func TestReconcile(t *testing.T) {
 		}
 		reconcile := func(want ...string) {
 			t.Helper()
-			ctx, done := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, done := context.WithTimeout(t.Context(), patience)
 			defer done()
 			out, code := p.host.Run(ctx, who, append(c.run, "--quiet", "--wait", "--pipe", "/srv/autoagent/AutoAgentProject", "reconcile", "--json")...)
 			var rep systemdengine.Report
@@ -64,11 +65,7 @@ func TestReconcile(t *testing.T) {
 		dir := filepath.Join(c.root, "data/autoagent", id)
 
 		start(id)
-		for end := time.Now().Add(60 * time.Second); living() < 4; time.Sleep(200 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the agent does not work")
-			}
-		}
+		p.until("the agent works", func() bool { return living() >= 4 })
 		reconcile()
 		timer := filepath.Join(c.units, "forge-autoagent-"+id+"-quota.timer")
 		before, err := os.ReadFile(p.host.Path(timer))

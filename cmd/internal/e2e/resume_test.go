@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/journal"
+	"example.com/AutoAgentProject/core/mission"
 )
 
 // TestResume: a mission that halted for money and then for time goes on to its end after more of each, and only then.
@@ -15,7 +16,7 @@ func TestResume(t *testing.T) {
 	dear.Usage = map[string]any{"input_tokens": 20_000, "output_tokens": 1000} // $0.075
 	w := newWorld(t, planned(step("dear", "test -f log.txt"), step("slow", "test -f done", "dear")), works("dear", dear, dear, dear, dear),
 		works("slow", bash("[ -f here ] || { touch here; sleep 60; }"), bash("echo 1 > done")))
-	w.must(7, "start", "my-site", "Spend", "--budget", "0.20usd", "--max-hours", "20s")
+	w.must(7, "start", "my-site", "Spend", "--budget", "0.20usd", "--max-hours", "1h")
 	if v := w.status("my-site"); v.Phase != "halted: budget" {
 		t.Fatalf("phase %q", v.Phase)
 	}
@@ -28,6 +29,13 @@ func TestResume(t *testing.T) {
 	}
 	if out := w.must(0, "budget", "add", "my-site", "4.80usd"); !strings.Contains(out, "resume my-site") {
 		t.Errorf("budget add:\n%s", out)
+	}
+	_, err := w.store("my-site").Clock(t.Context(), func(c mission.Clock) mission.Clock {
+		c.Used = mission.Duration(time.Hour - 8*time.Second)
+		return c
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	w.must(7, "resume", "my-site")
 	v := w.status("my-site")
@@ -62,12 +70,7 @@ func TestResumeTicked(t *testing.T) {
 	p := newPerson(t, planned(step("dear", "test -f log.txt")), works("dear", dear, dear, dear))
 	await := func(id, phase string) {
 		t.Helper()
-		for end := time.Now().Add(90 * time.Second); p.status(id).Phase != phase; time.Sleep(300 * time.Millisecond) {
-			if time.Now().After(end) {
-				_, st := p.do("status", id)
-				t.Fatalf("%s is not %q\n%s", id, phase, st)
-			}
-		}
+		p.until(id+" is "+phase, func() bool { return p.status(id).Phase == phase })
 	}
 	for _, who := range []string{"user", "system"} {
 		id, do, root := who+"-site", p.do, "/home/alice/.local/share/autoagent"
@@ -94,6 +97,6 @@ func TestResumeTicked(t *testing.T) {
 		}
 		await(id, "completed")
 	}
-	time.Sleep(time.Second)
+	p.until("systemd has forgotten both", func() bool { return p.listed("forge-autoagent-*-site*") == "" })
 	p.nothingLeft()
 }

@@ -4,12 +4,12 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestSystemdJournal: what the ticks of a user manager say is found in that user's journal by mission, agent, run and
 // tick, as sentences; the printed command and logs --journal show it.
 func TestSystemdJournal(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t, planned(step("one", "test -f one")), works("one", bash("echo 1 > one")))
 	code, out := p.do("start", "my-site", "One step", "--engine", "systemd", "--budget", "5usd", "--verify", "test -f one")
 	if code != 0 || !strings.Contains(out, "journalctl --user MISSION=my-site -f\n") {
@@ -83,9 +83,10 @@ func TestSystemdJournal(t *testing.T) {
 			t.Errorf("%v: exit status %d\n%s", x.argv, exit, out)
 		}
 		var said []map[string]string
-		for end := time.Now().Add(10 * time.Second); len(said) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		comes(func() bool {
 			said = p.host.Journal("alice", "MISSION="+mission, "PRIORITY=3", "_TRANSPORT=journal")
-		}
+			return len(said) > 0
+		})
 		if len(said) != 1 || said[0]["AGENT"] != x.agent || !strings.HasPrefix(said[0]["SYSLOG_IDENTIFIER"], "autoagent-s") || said[0]["MESSAGE"] == "" {
 			t.Errorf("%v: the journal has %v", x.argv, said)
 		}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"example.com/AutoAgentProject/core/claude"
 	"example.com/AutoAgentProject/core/journal"
@@ -176,7 +175,7 @@ func (p *person) do(args ...string) (int, string) {
 // as runs AutoAgentProject as a user of the host.
 func (p *person) as(user string, args ...string) (int, string) {
 	p.t.Helper()
-	ctx, done := context.WithTimeout(p.t.Context(), 3*time.Minute)
+	ctx, done := context.WithTimeout(p.t.Context(), patience)
 	defer done()
 	argv := append(slices.Clone(p.env), programs+"/AutoAgentProject")
 	if len(args) > 1 && p.places[args[1]] != "" {
@@ -250,13 +249,11 @@ func (p *person) history() string {
 	return b.String()
 }
 
-// until waits for a condition; how long at most says only when to give up.
+// until waits for a condition.
 func (p *person) until(what string, ok func() bool) {
 	p.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(30 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.t.Fatalf("waited in vain until %s\n%s", what, p.history())
-		}
+	if !comes(ok) {
+		p.t.Fatalf("waited in vain until %s\n%s", what, p.history())
 	}
 }
 

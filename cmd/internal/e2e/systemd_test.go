@@ -75,7 +75,7 @@ func TestSystemdMission(t *testing.T) {
 // TestSystemdNeighbours: a mission is aborted, the folder of another one is removed; both end with all that their agents
 // left behind. The one whose id begins with the same word and a dash goes on and finishes.
 func TestSystemdNeighbours(t *testing.T) {
-	both(t, func(t *testing.T, manager units.Manager) {
+	mostly(t, units.System, func(t *testing.T, manager units.Manager) {
 		rules := append(team("goal of my", "mark-of-my", 1), team("goal of gone", "mark-of-gone", 1)...)
 		escapes := bash("systemd-run --user --unit=escaped sleep 9999; systemd-run --unit=escaped sleep 9999; true")
 		rules[0].Steps = append([]scriptmodel.Step{escapes}, rules[0].Steps...)

@@ -17,6 +17,7 @@ import (
 
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/scriptmodel"
+	"example.com/AutoAgentProject/core/units"
 )
 
 const (
@@ -212,9 +213,9 @@ func processesWithToken() (out []string) {
 // TestSystemdPoller: missions that systemd ticks have a poller of the host, in either manager. It brings the end of one
 // that was aborted, though no unit of it is left, and then leaves.
 func TestSystemdPoller(t *testing.T) {
-	for manager, who := range map[string]string{"user": "alice", "system": ""} {
-		t.Run(manager, func(t *testing.T) { systemdPoller(t, who) })
-	}
+	both(t, func(t *testing.T, manager units.Manager) {
+		systemdPoller(t, map[units.Manager]string{units.User: owner}[manager])
+	})
 }
 
 // systemdPoller starts a mission as the owner, or as root for the owner.
@@ -235,11 +236,9 @@ func systemdPoller(t *testing.T, who string) {
 	}
 	wait := func(what string, cond func() bool) {
 		t.Helper()
-		for end := time.Now().Add(60 * time.Second); !cond(); time.Sleep(100 * time.Millisecond) {
-			if time.Now().After(end) {
-				_, events := p.do("logs", "my-site")
-				t.Fatalf("never: %s\n%s\n%q\n%v", what, events, b.texts, p.host.Journal(who))
-			}
+		if !comes(cond) {
+			_, events := p.do("logs", "my-site")
+			t.Fatalf("never: %s\n%s\n%q\n%v", what, events, b.texts, p.host.Journal(who))
 		}
 	}
 	wait("the milestone", func() bool { return b.shows("done: ") == 1 })

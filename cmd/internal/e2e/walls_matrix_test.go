@@ -59,7 +59,7 @@ func file(i int) string { return fmt.Sprintf("attempt-%03d", i) }
 // bashed is the Bash call for an attempt: its script, and a line that says how it ended.
 func bashed(i int, variables string, a attempt) block {
 	return block{"type": "tool_use", "name": "Bash", "input": block{"command": fmt.Sprintf(
-		"cat >\"$TMPDIR/%[1]s\" <<'END-OF-ATTEMPT'\n%[2]s%[3]s\nEND-OF-ATTEMPT\ntimeout 10 sh \"$TMPDIR/%[1]s\" </dev/null >\"$TMPDIR/out\" 2>&1; echo \"%[1]s $?\" >>verdicts.txt; head -c 300 \"$TMPDIR/out\"; true",
+		"cat >\"$TMPDIR/%[1]s\" <<'END-OF-ATTEMPT'\n%[2]s%[3]s\nEND-OF-ATTEMPT\ntimeout 90 sh \"$TMPDIR/%[1]s\" </dev/null >\"$TMPDIR/out\" 2>&1; echo \"%[1]s $?\" >>verdicts.txt; head -c 300 \"$TMPDIR/out\"; true",
 		file(i), variables, a.do)}}
 }
 
@@ -80,6 +80,7 @@ const (
 
 // TestEscape lets the real agent program try every way out, behind the walls of each engine.
 func TestEscape(t *testing.T) {
+	t.Parallel()
 	columns := engines
 	if !full() {
 		columns = engines[:1]
@@ -285,10 +286,10 @@ echo secret >"$WORK/.cells/other/run/system.md"`)
 			if a.asRoot != root {
 				continue
 			}
-			fmt.Fprintf(&all, "cat >$TMPDIR/%[1]s <<'END-OF-ATTEMPT'\n%[2]s%[3]s\nEND-OF-ATTEMPT\nexample=example-key-of-sixteen timeout 10 sh $TMPDIR/%[1]s </dev/null >$TMPDIR/%[1]s-out 2>&1; echo \"%[1]s $?\" >>%[4]s\n",
+			fmt.Fprintf(&all, "cat >$TMPDIR/%[1]s <<'END-OF-ATTEMPT'\n%[2]s%[3]s\nEND-OF-ATTEMPT\nexample=example-key-of-sixteen timeout 90 sh $TMPDIR/%[1]s </dev/null >$TMPDIR/%[1]s-out 2>&1; echo \"%[1]s $?\" >>%[4]s\n",
 				file(i), g.variables(v), a.do, outside+"/verdicts-control")
 			if a.careless != "" {
-				fmt.Fprintf(&all, "cat >$TMPDIR/%[1]s <<'END-OF-ATTEMPT'\n%[2]s%[3]s\nEND-OF-ATTEMPT\ntimeout 10 sh $TMPDIR/%[1]s </dev/null >>$TMPDIR/%[1]s-out 2>&1\n", file(i), g.variables(v), a.careless)
+				fmt.Fprintf(&all, "cat >$TMPDIR/%[1]s <<'END-OF-ATTEMPT'\n%[2]s%[3]s\nEND-OF-ATTEMPT\ntimeout 90 sh $TMPDIR/%[1]s </dev/null >>$TMPDIR/%[1]s-out 2>&1\n", file(i), g.variables(v), a.careless)
 				all.WriteString("git config --remove-section core; git config core.repositoryformatversion 0; git config core.bare false; rm -rf .git/hooks .gitattributes hp; for s in diff filter.evil alias; do git config --remove-section $s; done; git reset -q --hard 2>/dev/null\n")
 			}
 		}
@@ -367,7 +368,7 @@ func (p *person) walled(g ground) {
 		}
 		return p.status(g.id()).Phase
 	}
-	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 		phase := status()
 		if phase == "completed" {
 			return

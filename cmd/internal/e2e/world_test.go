@@ -159,7 +159,7 @@ func (w *world) background(args ...string) (*exec.Cmd, func() (int, string)) {
 		w.t.Helper()
 		select {
 		case <-done:
-		case <-time.After(3 * time.Minute):
+		case <-time.After(patience):
 			w.t.Fatalf("%v does not end\n%s%s", args, out.String(), w.history())
 		}
 		return cmd.ProcessState.ExitCode(), out.String()
@@ -211,12 +211,24 @@ func (w *world) events(id, kind string) []journal.Event {
 // until waits for a condition.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if ok() {
-			return
-		}
+	if !comes(ok) {
+		w.t.Fatalf("waited in vain until %s\n%s", what, w.history())
 	}
-	w.t.Fatalf("waited in vain until %s\n%s", what, w.history())
+}
+
+// patience says only when to give up: a machine may be slow, and what does not come costs a run this much once.
+const patience = 4 * time.Minute
+
+// comes waits for a fact. Looking takes at most a third of the time, as it may cost more than what it waits for.
+func comes(fact func() bool) bool {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		began := time.Now()
+		if fact() {
+			return true
+		}
+		time.Sleep(max(15*time.Millisecond, 2*time.Since(began)))
+	}
+	return false
 }
 
 // alive returns the command lines of all processes that mention the text.
@@ -236,14 +248,12 @@ func alive(text string) []string {
 // noneAlive fails the test if any process of this world still lives.
 func (w *world) noneAlive() {
 	w.t.Helper()
-	end := time.Now().Add(5 * time.Second)
-	for time.Now().Before(end) {
-		if len(alive(w.root)) == 0 {
+	for end := time.Now().Add(30 * time.Second); len(alive(w.root)) > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Errorf("still alive: %s", strings.Join(alive(w.root), "\n"))
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
-	w.t.Errorf("still alive: %s", strings.Join(alive(w.root), "\n"))
 }
 
 // The building blocks of scripts.
