@@ -64,6 +64,7 @@ func TestCommit(t *testing.T) {
 
 // TestCommitTakesWhatTheAgentMade: other branches, own commits, an index of its own.
 func TestCommitTakesWhatTheAgentMade(t *testing.T) {
+	t.Parallel()
 	for name, do := range map[string]func(t *testing.T, c Clone){
 		"own commits": func(t *testing.T, c Clone) {
 			write(t, c.Dir, "g", "1")
@@ -123,6 +124,7 @@ func TestCommitTakesWhatTheAgentMade(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r, base := started(t, "f", "0", "keep", "0")
 			c := prepared(t, r, base)
 			do(t, c)
@@ -143,6 +145,7 @@ func TestCommitTakesWhatTheAgentMade(t *testing.T) {
 }
 
 func TestCommitRefuses(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		do    func(t *testing.T, r Repo, c Clone)
 		words string
@@ -187,6 +190,7 @@ func TestCommitRefuses(t *testing.T) {
 		}, "rebase"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r, first := started(t, "f", "0\n")
 			base := edit(t, r, first, "f", "1\n")
 			clone := prepared(t, r, base)

@@ -27,7 +27,7 @@ func oddNames() []string {
 	return []string{"-rf", "new\nline", "tab\there", `quo"te`, `back\slash`, "grüße/日本.txt", " lead", "trail ", ":(top)x", "a*b", "\xff\xfe-not-utf8", "-dir/-f", "#c", "~t"}
 }
 
-// lonely keeps the configuration and the environment of whoever runs the tests out of them.
+// lonely is for tests that run git, without the configuration of whoever runs them: TestMain keeps it out.
 func lonely(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -36,10 +36,6 @@ func lonely(t *testing.T) {
 		}
 		t.Skip("SKIPPED: the program git is missing, nothing of git was tested")
 	}
-	home := t.TempDir()
-	t.Setenv("HOME", home)
-	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
-	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 }
 
 // shell runs git as a person would, in dir, and returns its output.

@@ -14,6 +14,7 @@ import (
 // TestPrepareKilled kills the whole script before every git that it starts, each time in a copy of the same clone, and
 // wants the next call to come out as if nothing had happened.
 func TestPrepareKilled(t *testing.T) {
+	t.Parallel()
 	r, base := started(t, "f", "1\n", "g", "g\n")
 	next := edit(t, r, base, "f", "2\n", "new", "n\n")
 	clash := edit(t, r, base, "f", "clash\n", "g", "", "new", "n\n")
@@ -38,6 +39,7 @@ func TestPrepareKilled(t *testing.T) {
 		"conflicting": {&worked, clash, MergeIn, map[string]string{"f": "<<<<<<< HEAD\nmine\n=======\nclash\n>>>>>>> " + clash + "\n", "h": "h\n", "i": "unfinished\n", "new": "n\n"}, []string{"f"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for n := 1; ; n++ {
 				clone := newClone(t)
 				if c.from != nil {

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,7 +26,14 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	home, err := os.MkdirTemp("", "autoagent-git-")
+	if err = errors.Join(err, os.Setenv("HOME", home), os.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config")), os.Setenv("GIT_CONFIG_NOSYSTEM", "1")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(home)
+	os.Exit(code)
 }
 
 // publisher is this test program as a process that publishes, behind the words of another program if given.
@@ -123,6 +131,7 @@ func TestPublishNeverReplacesWhatIsNotOurs(t *testing.T) {
 
 // TestPublishKilled kills a publishing process at every call that changes a name, one after the other.
 func TestPublishKilled(t *testing.T) {
+	t.Parallel()
 	strace, err := exec.LookPath("strace")
 	if err == nil {
 		err = exec.Command(strace, "-f", "-o", os.DevNull, "true").Run()
@@ -173,6 +182,7 @@ func TestPublishKilled(t *testing.T) {
 }
 
 func TestPublishConcurrently(t *testing.T) {
+	t.Parallel()
 	r, commit := started(t, generation(0)...)
 	commits := []string{commit}
 	for i := 1; i < 8; i++ {

@@ -97,8 +97,10 @@ func unruly() map[string]func(t *testing.T, dir string) {
 
 // TestUnruly: whatever it is, the work is committed if it can be, else it is kept, and the next step begins well.
 func TestUnruly(t *testing.T) {
+	t.Parallel()
 	for name, do := range unruly() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r, base := started(t, "f", "1\n", "g", "g\n")
 			next := edit(t, r, base, "g", "2\n")
 			for _, mode := range []Mode{"", Fresh, Keep, MergeIn} {
