@@ -97,6 +97,8 @@ func TestResumeTicked(t *testing.T) {
 		}
 		await(id, "completed")
 	}
-	p.until("systemd has forgotten both", func() bool { return p.listed("forge-autoagent-*-site*") == "" })
+	p.until("both managers have forgotten them", func() bool {
+		return p.host.Systemctl("", "list-units", "--all", "--no-legend", "forge-autoagent*-site*")+p.host.Systemctl(owner, "list-units", "--all", "--no-legend", "forge-autoagent*-site*") == ""
+	})
 	p.nothingLeft()
 }
