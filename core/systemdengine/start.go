@@ -100,6 +100,9 @@ func (e *Engine) publish(rendered []units.File) (mine []string, err error) {
 			err = nil
 		}
 		if err != nil {
+			if old, rerr := e.unit(f.Name); rerr == nil && bytes.Equal(old, f.Text) { // written, and not known to be on the disk
+				mine = append(mine, f.Name)
+			}
 			return mine, unwritable(err, e.Settings.UnitDir)
 		}
 		mine = append(mine, f.Name)

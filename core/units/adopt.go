@@ -25,10 +25,6 @@ func Adopt(s Settings, guard bool, service, timer string) Settings {
 			if name, text, ok := strings.Cut(first(value), "="); ok {
 				env[name] = text
 			}
-		case "LoadCredential":
-			if path, ok := strings.CutPrefix(value, "autoagent:"); ok {
-				s.Login = strings.ReplaceAll(path, "%%", "%")
-			}
 		case "MemoryMax", "TasksMax", "CPUWeight":
 			if !guard {
 				s.limit(key, value)

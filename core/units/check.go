@@ -29,8 +29,8 @@ func (s Settings) check() error {
 		return err
 	}
 	if s.Manager == User {
-		if s.User != "" || s.Login != "" {
-			return errors.New("settings of units: a user manager's ticks run as its user and open the login themselves")
+		if s.User != "" {
+			return errors.New("settings of units: a user manager's ticks run as its user")
 		}
 		return nil
 	}
@@ -65,15 +65,6 @@ func (s Settings) checkSystem() error {
 		if folder != "/" && (within(s.Bin, folder) || within(s.UnitDir, folder)) {
 			return usererr.New(usererr.Environment, "make install puts the programs below /usr/local", "with the system manager root would run what %s can write: %s and %s must not lie in %s", s.User, s.Bin, s.UnitDir, folder)
 		}
-	}
-	if s.Login == "" {
-		return nil
-	}
-	if err := checkPath("the login", s.Login); err != nil {
-		return err
-	}
-	if _, err := raw(s.Login); err != nil {
-		return usererr.New(usererr.Usage, "give it another name", "systemd cannot be told the path of the login: %q", s.Login)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ func word(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(s) + `"`
 }
 
-// raw writes s as the whole value of a line that is not split: WorkingDirectory=, ListenDatagram=, Condition…=,
-// LoadCredential=. Spaces and quotes mean themselves there, except at the ends.
+// raw writes s as the whole value of a line that is not split: WorkingDirectory=, ListenDatagram=, Condition…=.
+// Spaces and quotes mean themselves there, except at the ends.
 func raw(s string) (string, error) {
 	if strings.TrimSpace(s) != s || strings.HasSuffix(s, `\`) {
 		return "", fmt.Errorf("%q cannot be the value of a line: its end would be lost", s)

@@ -113,12 +113,9 @@ func TestPaths(t *testing.T) {
 		s.Root, s.Bin, s.Home, s.UnitDir, s.Path = root, bin, home, "/etc/"+odd, "/usr/bin:/opt/"+odd
 		s.Env = map[string]string{"AUTOAGENT_CONFIG": home + "/x"}
 		whole := func(v string) []string { return []string{strings.ReplaceAll(v, "%%", "%")} }
-		if s.Manager == System {
-			s.Login = root + "/login"
-		}
 		means := map[string]func(string) []string{
 			"ExecStart": split, "ReadWritePaths": split, "RequiresMountsFor": split, "Environment": split,
-			"WorkingDirectory": whole, "ListenDatagram": whole, "ConditionPathIsDirectory": whole, "LoadCredential": whole,
+			"WorkingDirectory": whole, "ListenDatagram": whole, "ConditionPathIsDirectory": whole,
 		}
 		known := []string{
 			"--root", root, "--mission", "my-site", "--agent", "codebuilder-1", "quota",
@@ -126,7 +123,6 @@ func TestPaths(t *testing.T) {
 			bin, "-" + st.Dir(), "-" + st.Logs(), "-" + st.Work(), "-" + s.UnitDir, "-/run/forge-autoagent",
 			"PATH=" + s.Path, "HOME=" + home, "LANG=" + or(s.Lang, "C.UTF-8"), "AUTOAGENT_CONFIG=" + home + "/x",
 			WakeSocket("%t", "my-site", "codebuilder-1"), WakeSocket("%t", "my-site", "quota"), st.Agent("codebuilder-1"), st.Agent("quota"), "%t/forge-autoagent/my-site.stop",
-			"autoagent:" + root + "/login",
 		}
 		seen := map[string]bool{}
 		for _, f := range render(t, sample(t, "my-site", "codebuilder"), s) {
@@ -149,7 +145,7 @@ func TestPaths(t *testing.T) {
 			}
 		}
 		for _, w := range known {
-			if !seen[w] && (s.Manager == System || !strings.HasPrefix(w, "-/") && !strings.HasPrefix(w, "autoagent:") && w != bin) {
+			if !seen[w] && (s.Manager == System || !strings.HasPrefix(w, "-/") && w != bin) {
 				t.Errorf("no unit of the %s manager names %q", s.Manager, w)
 			}
 		}

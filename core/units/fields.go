@@ -30,7 +30,6 @@ type fields struct {
 	Program             string
 	Data, Logs, Work    string
 	Folder              string
-	Login               string
 	Environment         []string // NAME=value
 	OwnTmp              bool     // a private /tmp hides nothing that is needed
 	Every, Limit, Grace string
@@ -48,7 +47,7 @@ func (s Settings) fields(m mission.Mission) fields {
 		Header: header(),
 		System: s.Manager == System, User: s.User,
 		ID: m.ID, Base: base, Target: base + ".target", Slice: mission.Slice(m.ID),
-		Root: s.Root, Bin: s.Bin, UnitDir: s.UnitDir, Data: st.Dir(), Logs: st.Logs(), Work: st.Work(), Login: s.Login,
+		Root: s.Root, Bin: s.Bin, UnitDir: s.UnitDir, Data: st.Dir(), Logs: st.Logs(), Work: st.Work(),
 		Environment: s.environment(), Grace: seconds(grace), Every: seconds(s.every()),
 		OwnTmp: !slices.ContainsFunc(s.needed(m), inTmp),
 		Memory: "75%", Tasks: or(m.Bounds.Tasks, or(s.Tasks, DefaultTasks)), CPUWeight: or(m.Bounds.CPUWeight, or(s.CPUWeight, DefaultCPUWeight)),

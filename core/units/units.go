@@ -47,11 +47,10 @@ type Settings struct {
 	Bin     string // folder of the programs; for the system manager one that only root can write
 	UnitDir string // where the units are put; stop and reconcile take them away from there
 
-	Path  string            // PATH of ticks
-	Home  string            // HOME of ticks
-	Lang  string            // LANG of ticks; empty: C.UTF-8
-	Env   map[string]string // more for ticks, AUTOAGENT_… only; whoever may look at units can read them
-	Login string            // system manager: login file that is handed over as a credential; empty: ticks open it themselves
+	Path string            // PATH of ticks
+	Home string            // HOME of ticks
+	Lang string            // LANG of ticks; empty: C.UTF-8
+	Env  map[string]string // more for ticks, AUTOAGENT_… only; whoever may look at units can read them
 
 	// What a mission says goes before these.
 	Memory    int64 // bytes; 0: three quarters of the machine's

@@ -47,7 +47,7 @@ func systemSettings() Settings {
 	return Settings{
 		Templates: systemd.Files(), Manager: System, User: "autoagent",
 		Root: "/var/lib/autoagent", Bin: "/usr/local/bin", UnitDir: "/etc/systemd/system",
-		Path: "/usr/local/bin:/usr/bin:/bin", Home: "/var/lib/autoagent", Login: "/etc/autoagent/credentials.json",
+		Path: "/usr/local/bin:/usr/bin:/bin", Home: "/var/lib/autoagent",
 		Memory: 8 << 30, Tasks: 2048, CPUWeight: 80, TickEvery: 90 * time.Second, RunWall: time.Hour,
 	}
 }
@@ -244,9 +244,6 @@ func TestWhoIsWhere(t *testing.T) {
 			cells := a.Role == mission.Manager || a.Role == mission.Specialist
 			if got := lines(text, "RestrictNamespaces"); cells && got != nil || !cells && got == nil {
 				t.Errorf("%s: RestrictNamespaces=%q", a.Name, got)
-			}
-			if got := lines(text, "LoadCredential"); (got != nil) != (cells && s.Login != "") {
-				t.Errorf("%s of the %s manager: LoadCredential=%q", a.Name, s.Manager, got)
 			}
 		}
 		for _, kind := range []string{"service", "socket"} {

@@ -69,9 +69,6 @@ func TestVerify(t *testing.T) {
 		for _, s := range []Settings{userSettings(), systemSettings()} {
 			t.Run(name+"/"+string(s.Manager), func(t *testing.T) {
 				s.Root, s.Home, s.Bin = c.root, c.root, programs(t, c.bin)
-				if s.Manager == System {
-					s.Login = c.root + "/login"
-				}
 				s.Env = map[string]string{"AUTOAGENT_CONFIG": c.root + "/config"}
 				if out := verify(t, s.Manager, render(t, sample(t, "my-site", "codebuilder:2,designer"), s)); out != "" {
 					t.Errorf("systemd-analyze verify says:\n%s", out)
