@@ -35,6 +35,7 @@ type Spec struct {
 	Tmp       string               // folder of the host that is /tmp inside; empty: one in memory
 	Limits    Limits               // zero fields: the defaults
 	NoNetwork bool                 // a network of its own with nothing but loopback; else the host's
+	Closed    []uint16             // TCP ports that cannot be connected to, where ClosesPorts
 	Forward   *Forward             // with NoNetwork: the one way out of it; nil: none
 	Stdin     io.Reader            // nil: empty. An *os.File is handed over as it is
 	Stdout    io.Writer            // nil: /dev/null. An *os.File is handed over as it is
@@ -64,6 +65,7 @@ type Status struct {
 type Walls struct {
 	Landlock int  `json:"landlock"` // the kernel's Landlock version in force; 0: none, the mounts alone keep it from writing
 	Scoped   bool `json:"scoped"`   // Landlock also cuts off signals and abstract sockets of the host
+	Ports    bool `json:"ports"`    // Landlock also keeps it from the closed ports
 	Seccomp  bool `json:"seccomp"`  // the system call filter is in force; no program starts without it
 }
 

@@ -22,6 +22,7 @@ type order struct {
 	Dir    string   `json:"dir"`
 	Limits Limits   `json:"limits"`
 	Write  []string `json:"write"`            // paths inside below which Landlock allows writing
+	Closed []uint16 `json:"closed,omitempty"` // ports that cannot be connected to
 	Listen uint16   `json:"listen,omitempty"` // port of the socket that the starter gets before the answer; 0: none
 	Trials []trial  `json:"trials,omitempty"`
 }

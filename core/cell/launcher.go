@@ -15,6 +15,7 @@ type Launcher struct {
 	Binds     []Bind               // seen by every command
 	NoNetwork bool                 //
 	Forward   *Forward             // with NoNetwork
+	Closed    []uint16             // see Spec.Closed
 	OnStart   func(Identity) error // see Spec.OnStart
 }
 
@@ -30,7 +31,7 @@ func (l Launcher) Launch(ctx context.Context, c runner.Command) (runner.Process,
 		Argv: c.Argv, Env: c.Env, Dir: c.Dir,
 		Writable: c.Writable, ReadOnly: c.ReadOnly, Binds: binds,
 		Home: c.Home, Tmp: c.Tmp,
-		Limits: l.Limits, NoNetwork: l.NoNetwork, Forward: l.Forward, OnStart: l.OnStart,
+		Limits: l.Limits, NoNetwork: l.NoNetwork, Forward: l.Forward, Closed: l.Closed, OnStart: l.OnStart,
 		Stdin: c.Stdin, Stdout: writer(c.Stdout), Stderr: writer(c.Stderr),
 	}
 	cell, err := Start(ctx, s)

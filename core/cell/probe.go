@@ -45,10 +45,12 @@ const (
 	doLandlock  = "landlock"  // make a file where only Landlock forbids it: must fail
 	doSeccomp   = "seccomp"   // use system calls that only the filter forbids: must fail
 	doMore      = "more"      // have capabilities, or be able to gain some: must not
+	doPort      = "port"      // connect by TCP to the port PID of this machine, in each way there is: must fail
 	doAbstract  = "abstract"  // connect to the abstract socket Path: must fail
 )
 
 const (
+	portTrial     = "reach a service of this machine"
 	abstractTrial = "reach an abstract socket outside"
 	landlockTrial = "write what Landlock forbids"
 	// landlockedFolder is writable in every cell, but left out of the Landlock rules of a cell that tries walls.
@@ -100,6 +102,13 @@ func Probe(ctx context.Context, missionsDir, clone string, secrets ...string) ([
 		defer l.Close()
 		trials = append(trials, trial{Name: abstractTrial, Do: doAbstract, Path: name})
 	}
+	var closed []uint16
+	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
+		defer l.Close()
+		port := l.Addr().(*net.TCPAddr).Port
+		closed = append(closed, uint16(port))
+		trials = append(trials, trial{Name: portTrial, Do: doPort, PID: port})
+	}
 	for _, s := range secrets {
 		if s == "" {
 			continue
@@ -111,10 +120,14 @@ func Probe(ctx context.Context, missionsDir, clone string, secrets ...string) ([
 			trials = append(trials, trial{Name: "write into " + s, Do: doCreate, Path: s})
 		}
 	}
-	attempts, walls, err := try(ctx, Spec{Dir: clone, Writable: []string{clone}, trials: trials})
+	attempts, walls, err := try(ctx, Spec{Dir: clone, Writable: []string{clone}, Closed: closed, trials: trials})
 	for i, a := range attempts {
 		if a.Name == landlockTrial && walls.Landlock == 0 {
 			attempts[i].Detail = "the kernel has no Landlock of use: the mounts alone keep the cell from writing"
+			attempts[i].Held = true
+		}
+		if a.Name == portTrial && !walls.Ports {
+			attempts[i].Detail = "the kernel's Landlock does not close ports"
 			attempts[i].Held = true
 		}
 		if a.Name == abstractTrial && !walls.Scoped {
@@ -237,6 +250,8 @@ func (t trial) try() (held bool, detail string) {
 			c.Close()
 		}
 		return err != nil, outcome("connect to "+t.Path, err)
+	case doPort:
+		return tryPort(t.PID)
 	case doSeccomp:
 		return trySeccomp()
 	}
@@ -254,6 +269,30 @@ func (t trial) signal() (held bool, detail string) {
 	}
 	err = unix.Kill(t.PID, 0)
 	return errors.Is(err, unix.ESRCH), outcome(fmt.Sprintf("signal process %d", t.PID), err)
+}
+
+// tryPort connects in all ways that Landlock does or does not see.
+func tryPort(port int) (held bool, detail string) {
+	to := &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
+	for _, way := range []struct {
+		name     string
+		protocol int
+		connect  func(fd int) error
+	}{
+		{"connect by TCP", unix.IPPROTO_TCP, func(fd int) error { return unix.Connect(fd, to) }},
+		{"connect by MPTCP", unix.IPPROTO_MPTCP, func(fd int) error { return unix.Connect(fd, to) }},
+		{"connect by sending", unix.IPPROTO_TCP, func(fd int) error { return unix.Sendto(fd, []byte{0}, unix.MSG_FASTOPEN, to) }},
+	} {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, way.protocol)
+		if err == nil {
+			err = way.connect(fd)
+			unix.Close(fd)
+		}
+		if err == nil {
+			return false, outcome(way.name, nil)
+		}
+	}
+	return true, fmt.Sprintf("port %d is closed", port)
 }
 
 // trySeccomp makes calls that succeed for every user where no filter is, and therefore must not here.

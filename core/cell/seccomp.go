@@ -39,8 +39,12 @@ const (
 	retAllow = unix.SECCOMP_RET_ALLOW
 	retEPERM = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	// clone3 hides its flags behind a pointer; told that it does not exist, every C library falls back to clone.
-	retENOSYS = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
-	retFamily = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+	retENOSYS   = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	retFamily   = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+	retProtocol = unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT)
+	retFastOpen = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
+
+	protocolSMC = 256 // IPPROTO_SMC
 
 	// Offsets in struct seccomp_data.
 	offsetCall = 0
@@ -73,6 +77,17 @@ func filterProgram(arch uint32) []unix.SockFilter {
 	}
 	if arch == unix.AUDIT_ARCH_X86_64 {
 		p = append(p, on(unix.BPF_JGE, x32Bit, 0, 1), answerWith(retENOSYS))
+	}
+	// refuse answers no if op holds for k and the argument of the call, else goes on.
+	refuse := func(call uint32, arg uint32, no uint32, op uint16, k uint32) {
+		p = append(p, on(unix.BPF_JEQ, call, 0, 4), load(offsetArgs+8*arg), on(op, k, 0, 1), answerWith(no), load(offsetCall))
+	}
+	// Landlock sees neither a connection of these protocols to a TCP port, nor one that is made by sending.
+	for _, protocol := range []uint32{unix.IPPROTO_MPTCP, protocolSMC} {
+		refuse(unix.SYS_SOCKET, 2, retProtocol, unix.BPF_JEQ, protocol)
+	}
+	for _, c := range [][2]uint32{{unix.SYS_SENDTO, 3}, {unix.SYS_SENDMSG, 2}, {unix.SYS_SENDMMSG, 3}} {
+		refuse(c[0], c[1], retFastOpen, unix.BPF_JSET, unix.MSG_FASTOPEN)
 	}
 	for _, r := range ranges(allowed()) {
 		if r[0] == r[1] {

@@ -129,6 +129,9 @@ func (o order) enclose() (Walls, error) {
 	if w.Landlock, w.Scoped, err = landlock(o.Write); err != nil {
 		return Walls{}, err
 	}
+	if w.Ports, err = landlockConnect(o.Closed); err != nil {
+		return Walls{}, err
+	}
 	if err := seccomp(); err != nil {
 		return Walls{}, err
 	}

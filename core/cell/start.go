@@ -157,7 +157,7 @@ func (c *Cell) enter(s Spec, ch *channel, v *view) error {
 			return err
 		}
 	}
-	order := order{Argv: s.Argv, Env: s.Env, Dir: cmp.Or(s.Dir, InsideHome), Limits: s.Limits.orDefault(), Write: v.write, Trials: s.trials}
+	order := order{Argv: s.Argv, Env: s.Env, Dir: cmp.Or(s.Dir, InsideHome), Limits: s.Limits.orDefault(), Write: v.write, Closed: s.Closed, Trials: s.trials}
 	if s.Forward != nil {
 		order.Listen = s.Forward.Port
 	}

@@ -48,7 +48,7 @@ type Mission struct {
 	Bounds   Bounds   `json:"bounds,omitzero"`
 	Read     []string `json:"read,omitempty"`            // files and folders that agents may read besides their clones
 	Caches   Caches   `json:"caches,omitzero"`           // of tools, that agents may read
-	Network  string   `json:"network,omitempty"`         // of the cells: empty, open, or NetworkNone
+	Network  string   `json:"network,omitempty"`         // of the cells: empty, open, NetworkHost or NetworkNone
 	FromRepo []string `json:"allow_from_repo,omitempty"` // what of From is loaded into the agent program, see FromRepoWords
 	KeepDocs bool     `json:"keep_docs,omitempty"`       // the documents of the steps are part of the product, below docs/handoffs/
 

@@ -43,8 +43,12 @@ func (t *Tick) Check(ctx context.Context, dir, command string) (ok bool, output 
 	if err := t.seed(filepath.Join(scratch, "home"), dir); err != nil {
 		return false, "", err
 	}
+	closed, err := t.closed("")
+	if err != nil {
+		return false, "", err
+	}
 	out, err := cell.Run(ctx, cell.Spec{
-		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(t.caches()...), Dir: dir, Writable: []string{dir}, ReadOnly: t.readable(), NoNetwork: t.walledOff(),
+		Argv: []string{"/bin/sh", "-c", command}, Env: t.environment(t.caches()...), Dir: dir, Writable: []string{dir}, ReadOnly: t.readable(), NoNetwork: t.walledOff(), Closed: closed,
 		Home: filepath.Join(scratch, "home"), Tmp: filepath.Join(scratch, "tmp"), Limits: t.Limits.Cell,
 		OnStart: noteCell(t.Store.Agent(t.Agent.Name)),
 	}, maxOutput)
@@ -135,6 +139,20 @@ func (t *Tick) Checkout(ctx context.Context, commit string) (dir string, remove 
 	return dir, func() { Sweep(scratch) }, nil
 }
 
+// closed are the ports of this machine's services, which cells do not reach unless the mission says so. but is the address of
+// the model that a run is led to.
+func (t *Tick) closed(but string) ([]uint16, error) {
+	if t.Mission.Network != "" {
+		return nil, nil
+	}
+	open := []uint16{22, 53, 80, 443} // what the internet is reached by
+	if port, here := mission.PortHere(but); here {
+		open = append(open, port)
+	}
+	ports, err := cell.Listening()
+	return slices.DeleteFunc(ports, func(p uint16) bool { return slices.Contains(open, p) }), err
+}
+
 func (t *Tick) walledOff() bool { return t.Mission.Network == mission.NetworkNone }
 
 // forward is the way of a run to its model where the cells have no network: the same address leads to the same place.
@@ -156,7 +174,11 @@ func (t *Tick) Launch(ctx context.Context, c runner.Command) (runner.Process, er
 	if err != nil {
 		return nil, err
 	}
-	l := cell.Launcher{Binds: t.gateBinds(), Limits: t.Limits.Cell, NoNetwork: forward != nil, Forward: forward, OnStart: func(id cell.Identity) error {
+	closed, err := t.closed(t.model)
+	if err != nil {
+		return nil, err
+	}
+	l := cell.Launcher{Binds: t.gateBinds(), Limits: t.Limits.Cell, NoNetwork: forward != nil, Forward: forward, Closed: closed, OnStart: func(id cell.Identity) error {
 		h := Hold{}
 		if err := t.Store.Load(t.holdName(), &h); err != nil {
 			return err

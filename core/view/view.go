@@ -37,7 +37,7 @@ type Mission struct {
 	Budget    Budget          `json:"budget"`
 	Time      Time            `json:"time"`
 	Payer     string          `json:"payer"`
-	Network   string          `json:"network"`         // of the cells: "open" or "none"
+	Network   string          `json:"network"`         // of the cells: "open", "host" or "none"
 	FromRepo  []string        `json:"allow_from_repo"` // what of the repository is loaded into the agent program
 	Pauses    []mission.Pause `json:"pauses"`
 	Steps     []Step          `json:"steps"`

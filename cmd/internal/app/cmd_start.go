@@ -97,7 +97,7 @@ func (c *cli) startCommand() *cobra.Command {
 	f.StringVar(&o.verify, "verify", "", "`command` that must pass at the end in a fresh checkout of the result")
 	f.StringArrayVar(&o.read, "read", nil, "file or `folder` that agents may read besides their own clone; can be given several times")
 	f.StringArrayVar(&o.caches, "caches", nil, "`list` of your caches that agents may read instead of downloading again: go,npm (default none)")
-	f.StringVar(&o.network, "network", "", "`kind` of network that agents get: open, or none but the way to their model (default open)")
+	f.StringVar(&o.network, "network", "", "`kind` of network that agents get: open, host (with this machine's own services), or none but the way to their model (default open)")
 	f.StringVar(&o.engine, "engine", "", "`name` of who ticks: systemd, or embedded, which is this process (default systemd where it answers)")
 	f.BoolVar(&o.user, "user", false, "with systemd: your user manager (default)")
 	f.BoolVar(&o.system, "system", false, "with systemd: the system's manager (default for root, with --run-as)")

@@ -73,6 +73,9 @@ var attempts = []attempt{
 	{name: "the Docker socket", do: `curl -s --max-time 2 --unix-socket /run/docker.sock "http://docker.example/$MARK" || curl -s --max-time 2 --unix-socket /var/run/docker.sock "http://docker.example/$MARK"`},
 	{name: "tmux", do: `tmux -S "$OP/tmux.sock" run-shell "touch $OUT/$MARK-tmux"`, seen: `test -e "$OUT/$MARK-tmux"`},
 	{name: "ssh-agent", do: `SSH_AUTH_SOCK="$OP/agent.sock" ssh-add -l; [ $? -lt 2 ]`},
+	{name: "a service on loopback", do: `python3 -c 'import socket,sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])))' "$PORT"`},
+	{name: "a service on loopback, by another protocol", do: `python3 -c 'import socket,sys; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).connect(("127.0.0.1", int(sys.argv[1])))' "$PORT"`},
+	{name: "a service on loopback, by sending", do: `python3 -c 'import socket,sys; socket.socket().sendto(b"x", 0x20000000, ("127.0.0.1", int(sys.argv[1])))' "$PORT"`},
 	{name: "an abstract socket", do: `python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX).connect("\0"+sys.argv[1])' "$ABSTRACT"`},
 	{name: "the journal's socket", do: `logger -u /run/systemd/journal/dev-log --socket-errors=on "$MARK" || logger --socket-errors=on "$MARK"`},
 

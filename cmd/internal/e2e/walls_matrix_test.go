@@ -44,7 +44,7 @@ func (g ground) variables(v victims) string {
 	var b strings.Builder
 	for _, kv := range [][2]string{
 		{"MARK", g.mark}, {"OP", operator}, {"OUT", outside}, {"ROOT", g.root}, {"DATA", data}, {"LOGS", logs}, {"WORK", work},
-		{"REPO", work + "/repo.git"}, {"SHARED", shared}, {"UIDN", fmt.Sprint(v.uid)}, {"ABSTRACT", abstract}, {"SECRETOBJECT", v.object},
+		{"REPO", work + "/repo.git"}, {"SHARED", shared}, {"UIDN", fmt.Sprint(v.uid)}, {"ABSTRACT", abstract}, {"SECRETOBJECT", v.object}, {"PORT", fmt.Sprint(v.port)},
 		{"VICTIM", v.of["guard-"+g.mark]}, {"VICTIM2", v.of["stp-"+g.mark]}, {"NSVICTIM", v.of["ns-victim"]},
 		{"CG", v.cgroup["one-"+g.mark]}, {"CG2", v.cgroup["two-"+g.mark]},
 	} {
@@ -69,6 +69,7 @@ type victims struct {
 	of     map[string]string // processes
 	cgroup map[string]string
 	object string // of a private repository
+	port   int    // of a service on loopback
 }
 
 const (
@@ -222,6 +223,12 @@ echo $base$(systemctl --user show --value -p ControlGroup `+unit+`)`)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	service, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { service.Close() })
+	v.port = service.Addr().(*net.TCPAddr).Port
 	hidden, err := net.Listen("unix", "@"+abstract)
 	if err != nil {
 		p.t.Fatal(err)
