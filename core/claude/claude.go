@@ -30,7 +30,11 @@ type Config struct {
 type Claude struct {
 	cfg   Config
 	grace grace
+	most  int64 // bytes of output of a run
 }
+
+// mostOutput is what a run may print: long ones print some hundred megabytes. Commands of the agent can write there too.
+const mostOutput = 1 << 30
 
 // grace is how long each way of ending a run may take before the next, harder one.
 type grace struct {
@@ -44,7 +48,7 @@ func New(c Config) *Claude {
 	if c.Path == "" {
 		c.Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}
-	return &Claude{cfg: c, grace: grace{answer: 3 * time.Second, term: 5 * time.Second, drain: 5 * time.Second}}
+	return &Claude{cfg: c, most: mostOutput, grace: grace{answer: 3 * time.Second, term: 5 * time.Second, drain: 5 * time.Second}}
 }
 
 // Name is "claude".

@@ -34,7 +34,8 @@ type run struct {
 	structured json.RawMessage
 	turns      int
 	denials    []string
-	garbage    int // lines that were no events
+	garbage    int   // lines that were no events
+	left       int64 // bytes that it may still print
 }
 
 // Run runs a job to its end.
@@ -61,7 +62,7 @@ func (c *Claude) Run(ctx context.Context, j runner.Job) (runner.Result, error) {
 	if most == 0 {
 		most = defaultOutput
 	}
-	r := &run{process: p, job: j, grace: c.grace, meter: newMeter(c.cfg.Price, int64(most)),
+	r := &run{process: p, job: j, grace: c.grace, left: c.most, meter: newMeter(c.cfg.Price, int64(most)),
 		ladder: time.NewTimer(time.Hour), silence: time.NewTimer(j.Silence)}
 	r.ladder.Stop()
 	r.stdin.send(userMessage(firstLine + j.Prompt))
@@ -112,6 +113,12 @@ func (r *run) loop(ctx context.Context) {
 
 // line takes one line of output. A tool can print the credential: it is kept nowhere.
 func (r *run) line(line []byte) {
+	if r.left -= int64(len(line)) + 1; r.left < 0 {
+		if r.rung < 2 {
+			r.kill(failed("bad-output", "the run printed too much"))
+		}
+		return
+	}
 	line = redact(line, r.job.Credential.Secret)
 	if r.job.Transcript != nil {
 		if _, err := r.job.Transcript.Write(append(line, '\n')); err != nil {

@@ -104,6 +104,18 @@ func TestMisbehaviour(t *testing.T) {
 	}
 }
 
+// TestPrintsTooMuch: what a run may print is bounded, and so is what is kept of it.
+func TestPrintsTooMuch(t *testing.T) {
+	j := fakeJob(t, "flood")
+	var transcript bytes.Buffer
+	j.Transcript = &transcript
+	c := fakeRunner(t)
+	c.most = 8 << 10
+	if r := mustRun(t, c, j); r.Verdict != runner.Failed || r.Class != "bad-output" || transcript.Len() > 8<<10 || transcript.Len() < 1<<10 {
+		t.Errorf("%s, %q, %q, %d bytes", r.Verdict, r.Class, r.Reason, transcript.Len())
+	}
+}
+
 // TestSpendAfterTheStop: what a program spends while it is being stopped is counted too.
 func TestSpendAfterTheStop(t *testing.T) {
 	j := fakeJob(t, "flood")
