@@ -110,8 +110,8 @@ func TestPrintsTooMuch(t *testing.T) {
 	var transcript bytes.Buffer
 	j.Transcript = &transcript
 	c := fakeRunner(t)
-	c.most = 8 << 10
-	if r := mustRun(t, c, j); r.Verdict != runner.Failed || r.Class != "bad-output" || transcript.Len() > 8<<10 || transcript.Len() < 1<<10 {
+	c.most = 4 << 10
+	if r := mustRun(t, c, j); r.Verdict != runner.Failed || r.Class != "bad-output" || transcript.Len() > 4<<10 || transcript.Len() < 1<<10 {
 		t.Errorf("%s, %q, %q, %d bytes", r.Verdict, r.Class, r.Reason, transcript.Len())
 	}
 }
