@@ -31,7 +31,7 @@ func fakeRunner(t *testing.T) *Claude {
 	return c
 }
 
-func fakeJob(t *testing.T, part string) runner.Job {
+func fakeJob(t testing.TB, part string) runner.Job {
 	t.Helper()
 	dir := t.TempDir()
 	j := runner.Job{Run: uuid.NewString(), Dir: filepath.Join(dir, "work"), Scratch: filepath.Join(dir, "run"),
@@ -110,7 +110,7 @@ func TestPrintsTooMuch(t *testing.T) {
 	var transcript bytes.Buffer
 	j.Transcript = &transcript
 	c := fakeRunner(t)
-	c.most = 4 << 10
+	c.most, j.MaxTurns = 4<<10, 1000
 	if r := mustRun(t, c, j); r.Verdict != runner.Failed || r.Class != "bad-output" || transcript.Len() > 4<<10 || transcript.Len() < 1<<10 {
 		t.Errorf("%s, %q, %q, %d bytes", r.Verdict, r.Class, r.Reason, transcript.Len())
 	}
