@@ -13,3 +13,12 @@ func TestLoopbackPort(t *testing.T) {
 		}
 	}
 }
+
+func TestPortHere(t *testing.T) {
+	for address, want := range map[string]uint16{"http://127.0.0.1:4000": 4000, "https://localhost:8443/x": 8443, "http://[::1]:90": 90, "https://gateway.example:443": 0,
+		"http://10.0.0.1:80": 0, "https://localhost": 0, "": 0, "http://127.0.0.1:99999": 0, "::": 0} {
+		if port, here := PortHere(address); port != want && here || here != (want != 0) {
+			t.Errorf("PortHere(%q) = %d, %v", address, port, here)
+		}
+	}
+}
