@@ -8,7 +8,7 @@ FOLDERS = cmd core bridge systemd prompts
 GO ?= go
 export CGO_ENABLED = 0
 
-.PHONY: help build demo test packages steps tools check race kill systemd fuzz bench lint install uninstall clean
+.PHONY: help build demo test packages steps tools check race kill systemd pages fuzz bench lint install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 14
@@ -37,7 +37,7 @@ check: ## formatting, vet, both builds
 	$(GO) vet -tags testonly $(STEPPED) ./cmd/internal/app
 
 race: tools ## run everything but whole missions with the race detector
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./core/...
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./core/... ./bridge
 
 kill: tools ## kill ticks at each of their steps (many minutes)
 	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run TestKilledAtEachStep -timeout 60m -v
@@ -49,12 +49,16 @@ systemd: tools ## missions of systemd through power cuts, faults and long waits 
 walls: tools ## try every way out of the walls with every engine, and write down what came of it
 	AUTOAGENT_FULL=1 AUTOAGENT_MATRIX=$(CURDIR)/docs/isolation.md $(GO) test ./cmd/internal/e2e -run 'TestEscape|TestWalls' -timeout 20m -v
 
+pages: tools ## look at every page of the dashboard in Chromium, and keep pictures in bin/pages
+	AUTOAGENT_FULL=1 AUTOAGENT_SCREENSHOTS=$(CURDIR)/bin/pages $(GO) test ./bridge -run TestBrowser -timeout 30m -v
+
 fuzz: ## run each fuzz target for a minute
 	@for p in $$($(GO) list ./core/...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime 1m || exit 1; done; done
 
 bench: tools ## measure, as ratios against a baseline in the same run
 	$(GO) test -run '^$$' -bench . -benchtime 200x ./core/...
+	$(GO) test -run '^$$' -bench . -benchtime 20x ./bridge
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./cmd/internal/e2e
 
 lint: ## staticcheck

@@ -28,7 +28,7 @@ import (
 )
 
 // browser starts Chromium, as a person has it: with its sandbox, where it is not root.
-func browser(t *testing.T) context.Context {
+func browser(t testing.TB) context.Context {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -53,7 +53,7 @@ func browser(t *testing.T) context.Context {
 }
 
 // axe is the judge of whether everybody can use a page, or empty.
-func axe(t *testing.T) string {
+func axe(t testing.TB) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", ".ci", "axe", "package.json"))
 	if err != nil {
@@ -76,7 +76,7 @@ type look struct {
 
 // visit opens pages and says what is wrong with them.
 type visit struct {
-	t    *testing.T
+	t    testing.TB
 	ctx  context.Context
 	axe  string
 	base string
@@ -84,7 +84,7 @@ type visit struct {
 	said *[]string // what the console said
 }
 
-func newVisit(t *testing.T, base string) visit {
+func newVisit(t testing.TB, base string) visit {
 	v := visit{t: t, ctx: browser(t), axe: axe(t), base: base, said: &[]string{}, mu: &sync.Mutex{}}
 	err := chromedp.Listen(v.ctx, func(e any) {
 		v.mu.Lock()
@@ -188,7 +188,7 @@ func (v visit) page(path string, l look, judge bool) {
 }
 
 // serve lets a server answer on loopback.
-func serve(t *testing.T, root store.Root) string {
+func serve(t testing.TB, root store.Root) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
