@@ -1,6 +1,8 @@
 package units
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -34,5 +36,23 @@ func TestBridgeUnits(t *testing.T) {
 	s.User = "root"
 	if _, err := BridgeUnits(s, BridgeSettings{Listen: "127.0.0.1:7777"}); err == nil {
 		t.Error("root runs it")
+	}
+}
+
+// TestVerifyBridge: systemd has nothing to say about them, whatever the folders are called.
+func TestVerifyBridge(t *testing.T) {
+	for _, m := range []Manager{User, System} {
+		s := pollerSettings(m)
+		s.User, s.Bin = "nobody", programs(t, "my bin % $x")
+		if err := os.WriteFile(filepath.Join(s.Bin, "autoagent-bridge"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		list, err := BridgeUnits(s, BridgeSettings{Listen: "[::1]:7777", Hosts: []string{"box.example"}, TokenFile: "/etc/autoagent/a %h token"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := verify(t, m, list); out != "" {
+			t.Errorf("%s: %s", m, out)
+		}
 	}
 }
