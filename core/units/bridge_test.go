@@ -43,7 +43,7 @@ func TestBridgeUnits(t *testing.T) {
 func TestVerifyBridge(t *testing.T) {
 	for _, m := range []Manager{User, System} {
 		s := pollerSettings(m)
-		s.User, s.Bin = "nobody", programs(t, "my bin % $x")
+		s.Bin = programs(t, "my bin % $x")
 		if err := os.WriteFile(filepath.Join(s.Bin, "autoagent-bridge"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
