@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +54,9 @@ type Server struct {
 	metrics http.Handler
 	pages   pages
 	now     func() time.Time
+
+	mu     sync.Mutex
+	prints map[string]print
 }
 
 // How much is done at the same time, and how long at most.
@@ -69,7 +73,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), busy: make(chan struct{}, readings), every: time.Second, beat: 20 * time.Second, now: time.Now}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), busy: make(chan struct{}, readings), every: time.Second, beat: 20 * time.Second, now: time.Now, prints: map[string]print{}}
 	s.asked.Store(time.Now().UnixNano())
 	var err error
 	if s.pages, err = loadPages(); err != nil {

@@ -6,6 +6,28 @@ import (
 	"time"
 )
 
+// print is a fingerprint and when it was taken.
+type print struct {
+	at   time.Time
+	text string
+}
+
+// fingerprint is the view's, taken once for all who look at the same in the same moment.
+func (s *Server) fingerprint(id, run string) string {
+	key := id + " " + run
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, ok := s.prints[key]; ok && time.Since(p.at) < s.every*9/10 {
+		return p.text
+	}
+	if len(s.prints) >= 2*maxLives {
+		clear(s.prints)
+	}
+	p := print{time.Now(), s.cfg.View.Fingerprint(id, run)}
+	s.prints[key] = p
+	return p.text
+}
+
 // live tells by server-sent events when what a page shows has changed: "changed" with the new fingerprint. Who reads too slowly
 // loses the connection; nothing is kept for him. The page asks anew after a while, and reloads by itself where this fails.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +53,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		every *= 2
 	}
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	last := s.cfg.View.Fingerprint(id, run)
+	last := s.fingerprint(id, run)
 	if r.Method == http.MethodHead || !say("retry: 3000\nevent: now\ndata: %s\n\n", last) {
 		return
 	}
@@ -51,7 +73,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		case <-look.C:
-			now := s.cfg.View.Fingerprint(id, run)
+			now := s.fingerprint(id, run)
 			if now != last && !say("event: changed\ndata: %s\n\n", now) {
 				return
 			}

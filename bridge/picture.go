@@ -86,7 +86,7 @@ func draw(d view.Detail, tall bool) picture {
 	p := picture{}
 	across, width, letters := nodeH, nodeW, 19
 	if tall {
-		across, width, letters = tallW, tallW, 17
+		across, width, letters = tallW, tallW, 16
 	}
 	breadth := most*across + (most-1)*gapAcross
 	if tall {
