@@ -22,6 +22,7 @@ import (
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"example.com/AutoAgentProject/bridge"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/testkit"
 	"example.com/AutoAgentProject/core/view"
@@ -270,6 +271,18 @@ func TestBrowser(t *testing.T) {
 		v.as(phone)
 		v.page("/missions/hostile", phone, false)
 	}
+
+	// A report is a file: it needs no server.
+	d, err := newReader(t, root).Detail(t.Context(), "docs-cleanup", -1, 0)
+	ok(t, err)
+	text, err := bridge.HTML(d, "0.1.0", time.Now())
+	ok(t, err)
+	file := filepath.Join(t.TempDir(), "report.html")
+	ok(t, os.WriteFile(file, text, 0o644))
+	alone := v
+	alone.base = "file://"
+	alone.as(dark)
+	alone.page(file, look{name: "dark-report"}, true)
 
 	// A person clicks: from the list to a mission, to a step on the picture of its plan, to a run, and back.
 	v.as(light)

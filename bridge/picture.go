@@ -124,8 +124,12 @@ func draw(d view.Detail, tall bool) picture {
 			n := node{W: width, H: nodeH, State: string(s.State), Href: "/missions/" + d.ID + "/tasks/" + s.ID, Tip: s.ID + ": " + s.Title + " (" + string(s.State) + ")"}
 			n.Title, n.More = fold(s.Title, letters)
 			n.Below = string(s.State)
-			if s.Agent != "" && (!tall || s.State != plan.Done) {
-				n.Below = cut(s.Agent, letters-8) + " · " + n.Below
+			switch {
+			case s.Agent == "" || tall && s.State != plan.Working:
+			case tall: // the baton says the rest
+				n.Below = cut(s.Agent, letters)
+			default:
+				n.Below = cut(s.Agent, letters-5) + " · " + n.Below
 			}
 			n.Baton = s.State == plan.Working || s.State == plan.Assigned && !over
 			held = held || n.Baton
@@ -137,7 +141,7 @@ func draw(d view.Detail, tall bool) picture {
 	end := node{W: endW, H: nodeH, Title: "Result", Below: "not yet", State: "end", Tip: "The integrated work"}
 	switch {
 	case over && d.Stop.Cause == "completed":
-		end.State, end.Below, end.Baton = "done", "completed", true
+		end.State, end.Below, end.Baton = "done", "done", true
 	case strings.Contains(d.Phase, "verifying"):
 		end.State, end.Below, end.Baton = "working", "final verify", true
 	}
