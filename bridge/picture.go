@@ -38,7 +38,7 @@ type edge struct {
 
 // Sizes of the picture of a plan, in its own units.
 const (
-	nodeW, tallW = 176, 150
+	nodeW, tallW = 176, 144
 	nodeH        = 72
 	endW         = 100
 	gapAlong     = 36 // between levels
