@@ -17,7 +17,7 @@ import (
 	"example.com/AutoAgentProject/core/testkit"
 )
 
-// handoffCase is recorded behaviour of SwarmForge's helpers: what lies in a work tree, what is called, what is left.
+// handoffCase is behaviour of SwarmForge's helpers, recorded or worked out by a second reading of the format: what lies in a work tree, what is called, what is left.
 type handoffCase struct {
 	Name  string
 	Role  string      // SWARMFORGE_ROLE
