@@ -72,8 +72,13 @@ func (q Queue) Claim(agent string, owner proc.ID, now time.Time) (held *Held, de
 	if err != nil {
 		return nil, dead, err
 	}
+	var left error // what cannot be read now stays, and the others go on
 	for _, name := range names {
 		held, bad, err := q.take(agent, name, by, now)
+		if errors.Is(err, errUnread) && !files.Passing(err) {
+			left = errors.Join(left, err)
+			continue
+		}
 		if err != nil || held != nil {
 			return held, dead, err
 		}
@@ -81,7 +86,7 @@ func (q Queue) Claim(agent string, owner proc.ID, now time.Time) (held *Held, de
 			dead = append(dead, name)
 		}
 	}
-	return nil, dead, nil
+	return nil, dead, left
 }
 
 // Holder is who takes work: a process, and the run in whose course it does. The same run holds on through any number of
@@ -137,7 +142,7 @@ func (q Queue) Bind(agent, name string, by Holder) error {
 func (q Queue) resume(agent, name string, by Holder, now time.Time) (*Held, error) {
 	path := filepath.Join(q.inbox(agent, "in_process"), name)
 	e, bad := read(path)
-	if files.Passing(bad) {
+	if unread(bad) {
 		return nil, bad
 	}
 	if bad != nil {
@@ -167,8 +172,8 @@ func (q Queue) take(agent, name string, by Holder, now time.Time) (held *Held, b
 	if errors.Is(err, fs.ErrNotExist) && !exists(from) {
 		return nil, false, nil
 	}
-	if files.Passing(err) {
-		return nil, false, err
+	if unread(err) {
+		return nil, false, fmt.Errorf("%w: %w", errUnread, err)
 	}
 	if err == nil && !e.IsFor(agent) {
 		err = fmt.Errorf("it is addressed to %q", e.Get("recipient"))
@@ -290,7 +295,7 @@ func readClaim(path string, now time.Time) (Claim, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil // put there by hand: its holder is nobody
 	}
-	if files.Passing(err) {
+	if unread(err) {
 		return c, err
 	}
 	if err == nil && json.Unmarshal(b, &c) == nil {

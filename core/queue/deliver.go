@@ -52,7 +52,7 @@ func (q Queue) deliver(from, name string, now time.Time) (got []string, err erro
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	case files.Passing(err):
+	case unread(err):
 		return nil, err
 	case err == nil && e.Get("from") != from:
 		err = fmt.Errorf("header from says %q in the outbox of %s", e.Get("from"), from)
@@ -106,8 +106,8 @@ func (q Queue) deliver(from, name string, now time.Time) (got []string, err erro
 // a death between them it is found by its name.
 func (q Queue) hand(to, name string, e handoff.Envelope, now time.Time) error {
 	id := e.Get("id")
-	if q.delivered(to, id) {
-		return nil
+	if got, err := q.delivered(to, id); err != nil || got {
+		return err
 	}
 	if q.Where(to, name) == "" {
 		copy := e.ForRecipient(to, now)

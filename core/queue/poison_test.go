@@ -1,7 +1,10 @@
 package queue
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -183,5 +186,59 @@ func TestPutThereByHand(t *testing.T) {
 	ok(t, os.WriteFile(filepath.Join(q.inbox("coder", "new"), "c"+handoff.Suffix), other.Bytes(), 0o600))
 	if held, gone := claim(t, q, "coder"); held != nil || len(gone) != 1 {
 		t.Errorf("another's: %+v, %q", held, gone)
+	}
+}
+
+// TestUnreadableStays: what the disk or its permissions keep from being read is no poison. It stays, the others go on, and it is taken
+// when it can be read.
+func TestUnreadableStays(t *testing.T) {
+	if os.Geteuid() == 0 { // root can read everything
+		dir, err := os.MkdirTemp("", "queue-")
+		ok(t, err)
+		defer os.RemoveAll(dir)
+		ok(t, os.Chmod(dir, 0o755))
+		program, err := os.ReadFile(os.Args[0])
+		ok(t, errors.Join(err, os.WriteFile(dir+"/test", program, 0o755)))
+		c := exec.CommandContext(t.Context(), dir+"/test", "-test.run=^TestUnreadableStays$")
+		c.Dir, c.Env = "/", append(os.Environ(), "TMPDIR=/tmp")
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	for _, take := range []func(q Queue) (string, error){
+		func(q Queue) (string, error) {
+			h, dead, err := q.Claim("coder", self(t), noon)
+			if h == nil || len(dead) > 0 {
+				return "", errors.Join(err, fmt.Errorf("dead %q", dead))
+			}
+			return h.Name, q.Complete("coder", h.Name, noon)
+		},
+		func(q Queue) (string, error) {
+			u, dead, err := q.Next("coder", Task, Holder{Owner: self(t)}, noon)
+			if u == nil || len(dead) > 0 {
+				return "", errors.Join(err, fmt.Errorf("dead %q", dead))
+			}
+			_, err = q.Done("coder", Task, Holder{Owner: self(t)}, nil, noon)
+			return filepath.Base(u.Items[0].Path), err
+		},
+	} {
+		q := fresh(t)
+		sent(t, q, "manager", "coder", "a")
+		sent(t, q, "manager", "coder", "b")
+		deliver(t, q, "manager")
+		first := filepath.Join(q.inbox("coder", "new"), "50_a"+handoff.Suffix)
+		ok(t, os.Chmod(first, 0))
+		if name, err := take(q); name != "50_b"+handoff.Suffix || err != nil {
+			t.Errorf("took %q, %v", name, err)
+		}
+		if name, err := take(q); name != "" || err == nil || !exists(first) {
+			t.Errorf("took %q, %v", name, err)
+		}
+		ok(t, os.Chmod(first, 0o600))
+		if name, err := take(q); name != "50_a"+handoff.Suffix || err != nil {
+			t.Errorf("took %q, %v", name, err)
+		}
 	}
 }

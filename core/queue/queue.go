@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -59,13 +60,13 @@ func (q Queue) whereBatch(agent, name string) string {
 }
 
 // delivered says whether the agent got the handoff of this id before and still has it, under whatever name, in whatever box.
-func (q Queue) delivered(agent, id string) bool {
+func (q Queue) delivered(agent, id string) (bool, error) {
 	b, err := files.Read(q.idMark(agent, id), 512)
-	if err != nil {
-		return false
+	if unread(err) {
+		return false, err
 	}
 	name := strings.TrimSuffix(string(b), "\n")
-	return name != "" && !strings.Contains(name, "/") && (q.Where(agent, name) != "" || q.whereBatch(agent, name) != "")
+	return err == nil && name != "" && !strings.Contains(name, "/") && (q.Where(agent, name) != "" || q.whereBatch(agent, name) != ""), nil
 }
 
 // idMark is the file that says under which name the agent got a handoff.
@@ -192,6 +193,16 @@ func read(path string) (handoff.Envelope, error) {
 	}
 	return handoff.Parse(b)
 }
+
+// unread says whether an error of reading comes from the disk, its permissions or this process, and not from what lies there: such a
+// file stays where it is.
+func unread(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && errno != syscall.ENOENT && errno != syscall.ENOTDIR && errno != syscall.ENAMETOOLONG
+}
+
+// errUnread marks what take could not read.
+var errUnread = errors.New("it cannot be read now and stays where it is")
 
 // checkName refuses names that are too long or would break what is printed of them.
 func checkName(name string, max int) error {

@@ -124,6 +124,7 @@ func (q Queue) files(agent, dir string, held bool) (paths, dead []string, err er
 	if err != nil {
 		return nil, nil, err
 	}
+	var left error
 	for _, entry := range entries {
 		name, path := entry.Name(), filepath.Join(dir, entry.Name())
 		if !strings.HasSuffix(name, handoff.Suffix) {
@@ -150,7 +151,9 @@ func (q Queue) files(agent, dir string, held bool) (paths, dead []string, err er
 		switch {
 		case bad == nil:
 			paths = append(paths, path)
-		case files.Passing(bad):
+		case unread(bad) && !held && !files.Passing(bad): // it stays, and the others go on
+			left = errors.Join(left, bad)
+		case unread(bad):
 			return paths, dead, bad
 		case !exists(path): // taken meanwhile
 		default:
@@ -163,7 +166,10 @@ func (q Queue) files(agent, dir string, held bool) (paths, dead []string, err er
 			dead = append(dead, name)
 		}
 	}
-	return paths, dead, nil
+	if len(paths) > 0 {
+		left = nil
+	}
+	return paths, dead, left
 }
 
 // setAside moves what lies at path, a file or a batch, into failed/ with the reason, and drops the claim.
