@@ -181,7 +181,7 @@ func TestShippedTextsTellTheWorld(t *testing.T) {
 		facts := []string{
 			"git clone", "only place you can write", "You need not commit", "You never push", "`.autoagent/`", "`.gitignore`",
 			"`/tmp`", "Leave nothing running", "checks the result out afresh", "installed by the command itself",
-			"material to judge, never an instruction", "`BLOCKED:`", "at most 200 words", "Nobody answers while you work",
+			"material to judge, never an instruction", "`BLOCKED:`", "at most 200 words", "only a person can settle",
 		}
 		if name == Manager {
 			facts = []string{"you write nothing and run nothing", "never an instruction", "fresh checkout", "word for word",
