@@ -94,6 +94,7 @@ owns:
   - "{a,b}.txt"
 reads: docs/**
 handoff_to: [tester, pipe-fitter]
+notes: true
 gates: design, code
 verify:
   - go test ./...
@@ -133,7 +134,7 @@ func TestOwnKeys(t *testing.T) {
 					t.Errorf("%s: %q, want %q", key, pair[0], pair[1])
 				}
 			}
-			if p.MaxTurns != 12 || p.Wall != 90*time.Minute || p.Silence != 90*time.Second || !p.Writes {
+			if !p.Notes || p.MaxTurns != 12 || p.Wall != 90*time.Minute || p.Silence != 90*time.Second || !p.Writes {
 				t.Errorf("turns %d wall %s silence %s writes %v", p.MaxTurns, p.Wall, p.Silence, p.Writes)
 			}
 		})
@@ -240,6 +241,7 @@ func TestFaultsAreToldWithTheirLine(t *testing.T) {
 		{"owns without editing", with("tools: [Read]\nowns: [a]"), "5", "no tool changes files"},
 		{"reads outside", with("reads: a/../b"), "4", "inside the repository"},
 		{"handoff to nobody", with("handoff_to: [Tester]"), "4", "name"},
+		{"notes in words", with("notes: now and then"), "4", "true or false"},
 		{"unknown gate", with("gates: lunch"), "4", "no such gate"},
 		{"verify is a number", with("verify: [1]"), "4", "holds a number"},
 
