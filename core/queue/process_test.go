@@ -76,6 +76,51 @@ func workOff(q Queue, owner proc.ID) error {
 	return nil
 }
 
+// TestFiftySenders: fifty senders with one recipient at once. Each handoff comes once, and they are taken by priority, time and sequence.
+func TestFiftySenders(t *testing.T) {
+	const senders, each = 50, 2
+	q := fresh(t)
+	var wait sync.WaitGroup
+	for i := range senders {
+		from := fmt.Sprint("sender-", i)
+		ok(t, q.Make(from))
+		wait.Go(func() {
+			for n := range each {
+				seq, err := q.Sequence(t.Context(), from)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				name, e := handoff.Message{Type: handoff.Note, From: from, To: []string{"coder"}, Priority: fmt.Sprintf("%02d", (i+n)%4*25), Text: "m"}.Envelope(seq, time.Now())
+				if err := q.Send(from, name, e); err != nil {
+					t.Error(err)
+				}
+				if _, err := q.Deliver(from, time.Now()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	var taken []string
+	by := Holder{Owner: self(t)}
+	for {
+		u, dead, err := q.Next("coder", Task, by, time.Now())
+		if err != nil || len(dead) > 0 {
+			t.Fatal(dead, err)
+		}
+		if u == nil {
+			break
+		}
+		taken = append(taken, filepath.Base(u.Items[0].Path))
+		_, err = q.Done("coder", Task, by, nil, time.Now())
+		ok(t, err)
+	}
+	if !slices.IsSorted(taken) || len(taken) != senders*each || len(slices.Compact(slices.Clone(taken))) != senders*each {
+		t.Errorf("%d were taken, %q", len(taken), taken)
+	}
+}
+
 // TestTwentyAtOnce: ten processes and ten goroutines. Nothing is lost, nothing is delivered or done twice, no number is
 // given twice, each recipient has one receipt.
 func TestTwentyAtOnce(t *testing.T) {

@@ -132,7 +132,7 @@ func TestKilledInABatch(t *testing.T) {
 func TestStepsThatFailOnTheWay(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"publish", "publish-link", "published", "replace", "replace-rename", "replaced", "move", "moved", "remove"} {
-		for _, errno := range []syscall.Errno{syscall.ENOSPC} {
+		for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EIO, syscall.EACCES} {
 			for does, where := range map[string]string{"submit": "manager/", "batch": "coder/"} {
 				q := fresh(t)
 				three(t, q)
