@@ -41,7 +41,7 @@ race: tools ## run everything but whole missions with the race detector
 
 kill: tools ## kill ticks at each of their steps (many minutes)
 	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run TestKilledAtEachStep -timeout 60m -v
-	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/app -run TestHandoffKilled -timeout 20m -v
+	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/app -run 'TestHandoffKilled|TestHandoffWrites' -timeout 60m -v
 
 systemd: tools ## missions of systemd through power cuts, faults and long waits (about half an hour)
 	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run TestSystemd -timeout 60m -v
