@@ -80,6 +80,9 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 		m.Line(ctx, "waiting", "", "", "waits for a person's word on %d steps; %d under way", n, p.Count(plan.Assigned, plan.Working))
 		return tick.Idle, m.waitAlone(ctx, p)
 	}
+	if err := m.summarise(ctx); err != nil {
+		return tick.Idle, err
+	}
 	m.phase(ctx, "working")
 	m.Line(ctx, "waiting", "", "", "%d of %d steps done, %d under way", p.Count(plan.Done), len(p.Steps), p.Count(plan.Assigned, plan.Working))
 	return tick.Idle, nil

@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"example.com/AutoAgentProject/core/ledger"
 	"example.com/AutoAgentProject/core/mission"
+	"example.com/AutoAgentProject/core/money"
 	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/runner"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/tick"
 )
@@ -260,5 +263,63 @@ func TestGate(t *testing.T) {
 	}
 	if pauses, _ := w.Store.Pauses(noon); len(pauses) > 0 {
 		t.Errorf("others are held up: %v", pauses)
+	}
+}
+
+// TestSummarise: one run of the cheapest model for a message that wants it; none where money is short, a plan is in hand, or nothing
+// is wanted, and none twice.
+func TestSummarise(t *testing.T) {
+	begin := func(key string) *world {
+		w := newWorld(t, "g", "")
+		w.Mission.Summaries, w.Mission.CheapModel = true, "model-cheap"
+		w.once(tick.Moved)
+		w.set(plan.Working)
+		if key != "" {
+			ok(t, w.Store.SetSummary(store.Summary{Key: key, Text: "1 of 3 steps done", At: noon}))
+		}
+		w.fake.answers, w.fake.given = []string{`{"sentence":"The page \u001b[31mstands.\nReally."}`}, 0
+		return w
+	}
+	w := begin("7")
+	for range 3 {
+		w.once(tick.Idle)
+	}
+	s, err := w.Store.Summary()
+	ok(t, err)
+	if !s.Done || s.Sentence != "The page stands. Really." || len(w.fake.jobs) != 2 {
+		t.Fatalf("%+v, %d runs", s, len(w.fake.jobs))
+	}
+	if j := w.fake.jobs[1]; j.Model != "model-cheap" || len(j.Tools) != 0 || !strings.Contains(j.Prompt, "1 of 3 steps done") {
+		t.Errorf("%+v", j)
+	}
+	for name, change := range map[string]func(w *world){
+		"nothing is wanted": func(w *world) {},
+		"money is short": func(w *world) {
+			ok(t, w.Store.SetSummary(store.Summary{Key: "7", At: noon}))
+			ok(t, w.Store.Ledger().Spend(t.Context(), "x", ledger.Spent{Nano: 70 * money.USD, Source: "stream", Agent: "manager"}, noon))
+		},
+		"a plan is in hand": func(w *world) {
+			ok(t, w.Store.SetSummary(store.Summary{Key: "7", At: noon}))
+			ok(t, w.Keep(tick.Hold{Version: mission.Version, Key: "plan-2"}))
+		},
+		"it is late": func(w *world) { ok(t, w.Store.SetSummary(store.Summary{Key: "7", At: noon.Add(-time.Hour)})) },
+		"a tick died": func(w *world) {
+			ok(t, w.Store.SetSummary(store.Summary{Key: "7", At: noon}))
+			ok(t, w.Keep(tick.Hold{Version: mission.Version, Key: "summary-7", Run: "gone", Runs: 1}))
+		},
+		"nobody wishes": func(w *world) { w.Mission.Summaries = false },
+	} {
+		w := begin("")
+		change(w)
+		w.once(tick.Idle)
+		if s, _ := w.Store.Summary(); len(w.fake.jobs) != 1 || s.Key != "" && (!s.Done || s.Sentence != "") {
+			t.Errorf("%s: %d runs, %+v", name, len(w.fake.jobs), s)
+		}
+	}
+	w = begin("8")
+	w.fake.answers, w.fake.verdict = []string{"{"}, runner.Failed
+	w.once(tick.Idle)
+	if s, _ := w.Store.Summary(); !s.Done || s.Sentence != "" || w.stop().Cause != "" {
+		t.Errorf("%+v, %+v", s, w.stop())
 	}
 }

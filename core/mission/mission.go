@@ -58,6 +58,7 @@ type Mission struct {
 	Until  time.Time `json:"until,omitzero"`    // absolute end; zero: not limited
 
 	Reachable bool `json:"reachable,omitempty"`  // a person is told of questions: agents may ask
+	Summaries bool `json:"summaries,omitempty"`  // a message of milestones begins with a sentence of the cheapest model
 	AskErrors bool `json:"ask_errors,omitempty"` // when all tries are used up a person is asked, else the mission fails
 
 	QuietHours string   `json:"quiet_hours,omitempty"` // when milestones wait: "22:00-07:00 Europe/Berlin"

@@ -5,9 +5,11 @@ package reporter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/notify"
+	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/tick"
 )
 
@@ -55,6 +58,11 @@ func (r Reporter) Once(ctx context.Context) (tick.Outcome, error) {
 	}
 	facts.Covered = covered
 	next := Decide(cur, events, facts)
+	if r.Mission.Summaries && !facts.Stopped {
+		if next, err = r.withSummary(cur, next, events, facts); err != nil {
+			return tick.Idle, err
+		}
+	}
 	next.Version, next.Offset = mission.Version, offset
 	if covered == nil && same(cur, next) {
 		return tick.Idle, nil
@@ -74,6 +82,29 @@ func (r Reporter) Once(ctx context.Context) (tick.Outcome, error) {
 	}
 	r.Line(ctx, "idle", "", "", "told everything up to %s", r.Now().UTC().Format("15:04 MST"))
 	return tick.Moved, nil
+}
+
+// withSummary lets milestones that are due wait for the sentence about them, not for long; nothing else waits.
+func (r Reporter) withSummary(cur, next Cursor, events []journal.Event, f Facts) (Cursor, error) {
+	i := slices.IndexFunc(next.Rows, func(x notify.Row) bool { return x.Level == journal.Milestone })
+	if i < 0 {
+		return next, nil
+	}
+	row := next.Rows[i]
+	key := fmt.Sprint(row.Events[0])
+	s, err := r.Store.Summary()
+	if err != nil {
+		return next, err
+	}
+	if s.Key != key {
+		s = store.Summary{Key: key, Text: row.Title + "\n" + row.Text, At: r.Now().UTC()}
+		if err := r.Store.SetSummary(s); err != nil {
+			return next, err
+		}
+		r.Wake("manager")
+	}
+	f.Summary, f.Hold = s.Sentence, !s.Done && r.Now().Sub(s.At) < store.SummaryWait
+	return Decide(cur, events, f), nil
 }
 
 // same says whether a decision changed nothing; rows that were made before are no change.

@@ -374,3 +374,40 @@ func TestWordsAreClean(t *testing.T) {
 		t.Errorf("%q, %d bytes", r.Title, len(r.Text))
 	}
 }
+
+// TestSummary: milestones wait for their sentence, not for long, and nothing else waits for it.
+func TestSummary(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer *store.Summary
+		want   string
+	}{
+		"a sentence":     {&store.Summary{Done: true, Sentence: "The page stands."}, "The page stands.\n• a step"},
+		"none":           {&store.Summary{Done: true}, "• a step"},
+		"nobody answers": {nil, "• a step"},
+	} {
+		w := begun(t, t.TempDir())
+		w.Mission.Summaries = true
+		w.later(time.Hour)
+		w.stepDone("a step")
+		w.happened(journal.Blocker, "", "blocked")
+		w.says(name+": only the blocker", "blocked")
+		s, err := w.Store.Summary()
+		ok(t, err)
+		if s.Key == "" || !strings.Contains(s.Text, "• a step") || s.Done {
+			t.Fatalf("%+v", s)
+		}
+		w.later(time.Second)
+		w.stepDone("another step")
+		w.says(name + ": it waits")
+		if again, _ := w.Store.Summary(); again != s {
+			t.Errorf("%+v", again)
+		}
+		if c.answer != nil {
+			c.answer.Key, c.answer.At = s.Key, s.At
+			ok(t, w.Store.SetSummary(*c.answer))
+		} else {
+			w.later(store.SummaryWait)
+		}
+		w.says(name, c.want)
+	}
+}

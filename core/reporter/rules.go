@@ -76,6 +76,9 @@ type Facts struct {
 
 	Titles map[string]string // of the steps, by id
 
+	Hold    bool   // milestones wait for a sentence about them
+	Summary string // that sentence; empty: they do without
+
 	Steps string // "2 of 5 steps done"
 	Money string // "$0.42 of $1.20 spent (35%)"
 	Left  string // "3h10m left"
@@ -279,11 +282,14 @@ func (d *decision) milestones() {
 	if d.c.StepEnded && !d.f.Now.Before(d.c.TellAfter) {
 		d.c.Due = true
 	}
-	if !d.c.Due || d.holds() {
+	if !d.c.Due || d.holds() || d.f.Hold {
 		return
 	}
 	last := d.c.Waiting[len(d.c.Waiting)-1]
 	r := notify.Row{ID: fmt.Sprintf("%012d-%s", last.Offset, journal.Milestone), Level: journal.Milestone, Title: or(d.f.Steps, "Progress"), Text: d.list()}
+	if d.f.Summary != "" {
+		r.Text = d.f.Summary + "\n" + r.Text
+	}
 	if line := sentence(d.f.Money, d.f.Left, d.f.Next); line != "" {
 		r.Text += "\n" + line
 	}

@@ -33,6 +33,7 @@ type Ask struct {
 	Prompt     string
 	Schema     json.RawMessage
 	Follow     func(runner.Turn) string
+	Cheap      bool           // by the cheap model, whatever is left
 	Gate       *handoff.Facts // for the agent to check by what it leaves; nil: it leaves nothing
 
 	Model     string         // another one than the mission's; empty: that

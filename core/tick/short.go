@@ -61,7 +61,7 @@ func (t *Tick) shorten(a Ask) Ask {
 	if p >= WrapUp {
 		a.Prompt += wrapUp
 	}
-	if p >= Tight {
+	if p >= Tight || a.Cheap {
 		a.Model = t.Mission.CheapModel
 	}
 	return a

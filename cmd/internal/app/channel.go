@@ -311,6 +311,7 @@ func fixTelling(m *mission.Mission, o startOptions, cfg config) error {
 	if _, err := notify.ParseQuiet(m.QuietHours); err != nil {
 		return err
 	}
+	m.Summaries = cfg.Summaries && cfg.carrier() != byNobody && !m.Scripted
 	m.Reachable = cfg.carrier() != byNobody && !m.Scripted
 	switch on := first(o.onError, cfg.OnError); on {
 	case "ask", "fail":

@@ -50,6 +50,7 @@ type config struct {
 	NotifyWebhook     string `yaml:"notify_webhook"`      // address that each message is posted to
 	QuietHours        string `yaml:"quiet_hours"`         // default of --quiet-hours
 	TellEvery         string `yaml:"tell_every"`          // milestones are told no more often
+	Summaries         bool   `yaml:"summaries"`           // milestones begin with a sentence of the cheapest model
 	OnError           string `yaml:"on_error"`            // default of --on-error
 
 	Memory    string   `yaml:"memory"`     // that a mission may take as a whole, for example 8GiB

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -317,6 +318,12 @@ func TestExecChannel(t *testing.T) {
 		return strings.Count(string(b), text)
 	}
 	_, wait := w.background("start", "mailed", "Work that never ends", "--engine", "embedded")
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := exec.Command("sh", "-c", "ps -ef | grep -e until-eof -e mailed; find "+filepath.Dir(w.root)+" -path '*notify*' -o -path '*channels*'; cat "+told+" "+w.root+"/data/autoagent/mailed/notify/new/*; cat "+filepath.Dir(w.root)+"/home/.local/state/autoagent/channels/*/health.json").CombinedOutput()
+			t.Logf("%s", out)
+		}
+	})
 	w.until("the milestone, while it runs", func() bool { return said("done: Step zero") == 1 })
 	w.until("the children run", func() bool { return len(alive(mark)) >= 4 })
 	w.must(0, "abort", "mailed")
