@@ -317,7 +317,7 @@ func TestSummarise(t *testing.T) {
 		}
 	}
 	w = begin("8")
-	w.fake.answers, w.fake.verdict = []string{"{"}, runner.Failed
+	w.fake.answers, w.fake.verdict = []string{`{"sentence":"x"}`}, runner.Failed
 	w.once(tick.Idle)
 	if s, _ := w.Store.Summary(); !s.Done || s.Sentence != "" || w.stop().Cause != "" {
 		t.Errorf("%+v, %+v", s, w.stop())
