@@ -364,6 +364,29 @@ func TestGroupUpgraded(t *testing.T) {
 	}
 }
 
+// TestGroupSaysThatItIsUpgraded: Telegram tells it in the group as well, and then nothing is refused first. Of another group it
+// means nothing.
+func TestGroupSaysThatItIsUpgraded(t *testing.T) {
+	const new = int64(-1001234567890)
+	f := newFake(t)
+	w := worldAt(t, t.TempDir(), f, "my-site")
+	f.chat = new
+	f.update(map[string]any{"message": map[string]any{"message_id": 1, "date": 1, "from": map[string]any{"id": 99}, "chat": map[string]any{"id": 99}, "migrate_to_chat_id": -100999}})
+	w.take()
+	if w.Who.Chat != testChat {
+		t.Fatal("another group moved this chat")
+	}
+	f.update(map[string]any{"message": map[string]any{"message_id": 1, "date": 1, "from": map[string]any{"id": 99}, "chat": map[string]any{"id": testChat}, "migrate_to_chat_id": new}})
+	w.take()
+	w.put("1", "m-1", "x", journal.Milestone)
+	if left := w.step(); left != 0 || f.count("send") != 1 || f.shown()[0].Chat != new {
+		t.Errorf("%d left, %d requests: %+v", left, f.count("send"), f.shown())
+	}
+	if s, err := ReadState(w.Dir); err != nil || s.Chat != new || s.From != testChat {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 // TestNobodyTakesIt: a bot that was blocked or a token that was withdrawn keep the messages.
 func TestNobodyTakesIt(t *testing.T) {
 	for _, f := range []fault{refused(403, "Forbidden: bot was blocked by the user"), refused(401, "Unauthorized"), refused(400, "Bad Request: chat not found"), {code: 404, body: `{"ok":false,"error_code":404,"description":"Not Found"}`}, {code: 403, body: "<html>proxy"}} {

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -43,7 +44,8 @@ type Poller struct {
 	Pause    time.Duration // between looks into the outboxes
 	Every    time.Duration // between two messages
 
-	state State
+	state     State
+	editsFrom time.Time // buttons are closed no sooner
 }
 
 const (
@@ -209,6 +211,13 @@ func (p *Poller) Take(list []tgbotapi.Update) error {
 			continue
 		}
 		next.Offset = u.UpdateID + 1
+		if m := u.Message; m != nil && m.Chat != nil && m.Chat.ID == p.Who.Chat && m.MigrateToChatID != 0 { // Telegram itself says so
+			if next.Chat == 0 || next.Chat != p.Who.Chat {
+				next.From = p.Who.Chat
+			}
+			next.Chat = m.MigrateToChatID
+			continue
+		}
 		a, from, ok := Read(u, p.Who, p.knows, p.Now())
 		if ok {
 			next.Actions = append(next.Actions, a)
@@ -231,7 +240,10 @@ func (p *Poller) Take(list []tgbotapi.Update) error {
 	if err := next.Write(p.Dir); err != nil {
 		return err
 	}
-	p.state = next
+	if p.state = next; next.Chat != 0 && next.From != 0 && next.Chat != p.Who.Chat {
+		p.Who.Chat = next.Chat
+		p.Log.Warn("the group was upgraded, messages go to its new id", "chat", next.Chat)
+	}
 	return nil
 }
 
@@ -412,6 +424,9 @@ func (p *Poller) endAsk(id string, root store.Root) error {
 
 // closeButtons takes the buttons off the messages of approvals that were answered, wherever that was, and says how.
 func (p *Poller) closeButtons(ctx context.Context) {
+	if p.Now().Before(p.editsFrom) {
+		return
+	}
 	boxes, err := p.outboxes()
 	if err != nil {
 		return
@@ -442,8 +457,10 @@ func (p *Poller) closeButtons(ctx context.Context) {
 			}
 			text = Cut(text, MaxText-notify.Units(tail))
 			err := p.Client.CloseButtons(ctx, p.Who.Chat, r.MessageID, text+tail, Clip(bold, 0, notify.Units(text)))
-			if e, ok := errors.AsType[*Error](err); ok && (e.Class == Passing || e.Class == Unknown || e.Class == Slow) {
-				return // later
+			if e, ok := errors.AsType[*Error](err); ok && e.Class != Bad { // later; else it can never be done
+				pause := map[Class]time.Duration{Slow: e.After, NotOurs: troubled, Unreachable: troubled}[e.Class]
+				p.editsFrom = p.Now().Add(max(pause, cmp.Or(p.Pause, defaultPause)))
+				return
 			}
 			r.Closed = true
 			if err := box.Save(r); err != nil {

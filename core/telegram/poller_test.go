@@ -83,7 +83,7 @@ func TestButtonsClose(t *testing.T) {
 		ok(t, w.box("my-site").Put(notify.Row{ID: notify.ApprovalRow(x.N), Label: fmt.Sprint("a-", x.N), Mission: "my-site", At: time.Now(), Level: journal.Blocker, Title: "May it?", Text: "x",
 			Approval: x.N, Buttons: notify.ApprovalButtons("my-site", x)}))
 	}
-	w.fake.edits = []fault{html502, slow(0), lost}
+	w.fake.edits = []fault{html502, slow(1), lost}
 	stop := w.runs()
 	until(t, "both are asked", func() bool { return len(w.fake.shown()) == 2 })
 	w.fake.presses(testUser, yes)
@@ -111,6 +111,32 @@ func TestButtonsClose(t *testing.T) {
 	stop()
 	if n := w.fake.count("editMessageText"); n != before {
 		t.Errorf("%d more edits", n-before)
+	}
+}
+
+// TestButtonsCloseLater: an edit that has to wait is not tried before its time.
+func TestButtonsCloseLater(t *testing.T) {
+	w := newWorld(t, "my-site")
+	a, _, _ := w.ask("s")
+	ok(t, w.box("my-site").Put(notify.Row{ID: notify.ApprovalRow(1), Label: "a-1", Mission: "my-site", At: noon, Level: journal.Blocker, Text: "x", Approval: 1, Buttons: notify.ApprovalButtons("my-site", a.Approval)}))
+	w.step()
+	_, _, err := w.root.Mission("my-site").Decide(1, mission.Decision{Verdict: mission.Rejected, Key: "k"}, noon)
+	ok(t, err)
+	w.fake.edits = []fault{slow(30), refused(403, "Forbidden: no")}
+	for i, c := range []struct {
+		wait  time.Duration
+		edits int
+	}{{0, 1}, {30 * time.Second, 1}, {time.Second, 2}, {59 * time.Second, 2}, {time.Second, 3}, {time.Hour, 3}} {
+		w.clock.add(c.wait)
+		for range 3 {
+			w.closeButtons(t.Context())
+		}
+		if n := w.fake.count("editMessageText"); n != c.edits {
+			t.Errorf("%d: %d edits", i, n)
+		}
+	}
+	if m := w.fake.shown(); len(m[0].Keyboard.InlineKeyboard) != 0 {
+		t.Errorf("%+v", m[0])
 	}
 }
 
