@@ -66,8 +66,12 @@ func needs(v Mission, m mission.Mission, asked []Approval, unknown bool) []Need 
 		if !a.Open {
 			continue
 		}
-		out = append(out, Need{Kind: "approval", Title: fmt.Sprintf("Approval %d: %s", a.N, a.Title), Text: a.Text, Since: a.At, Until: a.Expires,
-			Commands: []string{call(fmt.Sprintf("approve %s %d", v.ID, a.N)), call(fmt.Sprintf(`reject %s %d --note "why"`, v.ID, a.N))}})
+		n := Need{Kind: "approval", Title: fmt.Sprintf("Approval %d: %s", a.N, a.Title), Text: a.Text, Since: a.At, Until: a.Expires,
+			Commands: []string{call(fmt.Sprintf("approve %s %d", v.ID, a.N)), call(fmt.Sprintf(`reject %s %d --note "why"`, v.ID, a.N))}}
+		if a.MaySkip {
+			n.Commands = slices.Insert(n.Commands, 1, n.Commands[0]+" --skip")
+		}
+		out = append(out, n)
 	}
 	if s := v.Stop; s != nil {
 		if strings.HasPrefix(v.Phase, "stopping") || s.Cause.Final() {

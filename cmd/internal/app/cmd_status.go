@@ -140,6 +140,11 @@ func (c *cli) printStatus(v view.Mission) {
 		}
 		c.say("  %s", c.colour("33", c.fit(fmt.Sprintf("paused%s (%s): %s", until, p.Cause, p.Reason), 2)))
 	}
+	for _, n := range v.Needs {
+		if n.Kind == "approval" {
+			c.say("  %s", c.colour("33", c.fit(fmt.Sprintf("%s: %s", n.Title, n.Commands[0]), 2)))
+		}
+	}
 	for _, w := range v.Warnings {
 		c.say("  %s", c.colour("33", c.fit("warning: "+w, 2)))
 	}

@@ -90,6 +90,9 @@ func endText(st *store.Store, m mission.Mission, stop mission.Stop, now time.Tim
 		if len(open) > 0 {
 			fmt.Fprintf(&b, ", unfinished: %s", strings.Join(open, ", "))
 		}
+		if n := len(p.Skipped); n > 0 {
+			fmt.Fprintf(&b, ", %d left out by a person", n)
+		}
 	}
 	fmt.Fprintf(&b, "; %s, after %s", costText(st, m), shortDuration(now.Sub(m.CreatedAt)))
 	if _, err := os.Stat(st.Result()); err == nil {
@@ -137,6 +140,9 @@ func (c *cli) tellEnd(ctx context.Context, root store.Root, m mission.Mission, s
 	c.say("  %-8s %s", "time", shortDuration(ended.Sub(m.CreatedAt)))
 	if p, err := st.Plan(); err == nil && len(p.Steps) > 0 {
 		c.say("  %-8s %d of %d done", "steps", p.Count(plan.Done), len(p.Steps))
+		for _, s := range p.Skipped {
+			c.say("  %-8s %s: %s", "left out", s.ID, s.Title)
+		}
 	}
 	if _, err := os.Stat(st.Result()); err == nil {
 		c.say("  %-8s %s", "result", st.Result())

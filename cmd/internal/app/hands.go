@@ -120,6 +120,11 @@ func statusText(v view.Mission) string {
 	for _, p := range v.Pauses {
 		lines = append(lines, fmt.Sprintf("paused (%s): %s", p.Cause, cutRunes(p.Reason, 200)))
 	}
+	for _, n := range v.Needs {
+		if n.Kind == "approval" {
+			lines = append(lines, cutRunes(n.Title, 200))
+		}
+	}
 	for _, w := range v.Warnings {
 		lines = append(lines, "warning: "+cutRunes(w, 200))
 	}

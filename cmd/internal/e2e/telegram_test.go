@@ -141,10 +141,10 @@ func (b *bot) shows(text string) (n int) {
 }
 
 // pair configures the bot.
-func (w *world) pair(b *bot) {
+func (w *world) pair(b *bot, more ...string) {
 	w.t.Helper()
 	dir := filepath.Join(filepath.Dir(w.root), "home", ".config", "autoagent")
-	config := fmt.Sprintf("telegram_chat: %d\ntelegram_user: %d\ntelegram_endpoint: %s\ntell_every: 1s\n", botUser, botUser, b.server.URL)
+	config := fmt.Sprintf("telegram_chat: %d\ntelegram_user: %d\ntelegram_endpoint: %s\ntell_every: 1s\n", botUser, botUser, b.server.URL) + strings.Join(more, "\n")
 	for _, err := range []error{os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(config), 0o600), os.WriteFile(filepath.Join(dir, "telegram-token"), []byte(botToken+"\n"), 0o600)} {
 		if err != nil {
 			w.t.Fatal(err)
@@ -158,8 +158,9 @@ func TestTelegram(t *testing.T) {
 	t.Parallel()
 	b := newBot(t)
 	mark := fmt.Sprintf("mark-telegram-%d", os.Getpid())
-	w := newWorld(t, planned(step("zero", "test -f zero"), step("first", "true", "zero")), works("zero", bash("echo 0 > zero")), stubborn(mark))
-	w.pair(b)
+	sums := scriptmodel.Rule{Name: "sums", When: []string{"You write for a busy person", "done: Step zero"}, Steps: []scriptmodel.Step{{Structured: []byte(`{"sentence":"The first half stands."}`)}, text("summed")}}
+	w := newWorld(t, planned(step("zero", "test -f zero"), step("first", "true", "zero")), works("zero", bash("echo 0 > zero")), stubborn(mark), sums)
+	w.pair(b, "summaries: true")
 	out := w.must(0, "doctor", "--test-message")
 	if b.shows("This is a test message") != 1 || !strings.Contains(out, "nobody polls the bot") {
 		t.Errorf("%s", out)
@@ -169,7 +170,7 @@ func TestTelegram(t *testing.T) {
 	if held := processesWithToken(); len(held) > 0 {
 		t.Errorf("the token stands in %v", held)
 	}
-	w.until("the milestone", func() bool { return b.shows("done: ") == 1 })
+	w.until("the milestone", func() bool { return b.shows("steps done\nThe first half stands.\n") == 1 && b.shows("done: Step zero") == 1 })
 	w.must(5, "poller") // the mission's process has the bot
 	b.writes("/status")
 	w.until("the status", func() bool { return b.shows("phone: working") == 1 })
