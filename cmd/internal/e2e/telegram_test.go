@@ -170,7 +170,9 @@ func TestTelegram(t *testing.T) {
 	if held := processesWithToken(); len(held) > 0 {
 		t.Errorf("the token stands in %v", held)
 	}
-	w.until("the milestone", func() bool { return b.shows("steps done\nThe first half stands.\n") == 1 && b.shows("done: Step zero") == 1 })
+	w.until("the milestone", func() bool {
+		return b.shows("steps done\nThe first half stands.\n") == 1 && b.shows("done: Step zero") == 1
+	})
 	w.must(5, "poller") // the mission's process has the bot
 	b.writes("/status")
 	w.until("the status", func() bool { return b.shows("phone: working") == 1 })
