@@ -126,12 +126,10 @@ func (m Manager) giveUp(ctx context.Context, p *plan.Plan, head, reason string) 
 		return tick.Later, nil
 	case d.Allows(mission.Hash(content)), d.Verdict == mission.Skipped && maySkip:
 		return tick.Moved, m.Change(ctx, head, func(now *plan.Plan) error {
-			if now.Granted == p.Granted && now.Round == p.Round { // else an earlier tick took the answer and died
-				if d.Verdict == mission.Skipped {
-					now.Skip()
-				}
-				now.Granted++
+			if d.Verdict == mission.Skipped {
+				now.Skip()
 			}
+			now.Granted++ // from now on it is another question: the answer is used up
 			return nil
 		}, journal.Event{Kind: journal.Unpaused, Text: fmt.Sprintf("the mission goes on: approval %d is %s", d.N, d.Said())})
 	case d.Verdict == mission.Expired:

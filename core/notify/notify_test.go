@@ -148,6 +148,14 @@ func TestChooseSaysAllOnce(t *testing.T) {
 }
 
 // TestOldOnesAreParked: a week is long enough; what waited shorter is told.
+// TestTwoOfOneName: rows of two missions with one id and one name are two messages.
+func TestTwoOfOneName(t *testing.T) {
+	rows := []Row{{ID: "1", Mission: "m", State: Unknown, At: noon, box: Outbox{Dir: "a"}}, {ID: "1", Mission: "m", State: Unknown, At: noon, box: Outbox{Dir: "b"}}}
+	if n := Choose(rows, noon); len(n.Rows) != 1 || n.Rows[0].box.Dir != "a" {
+		t.Errorf("%+v", n)
+	}
+}
+
 func TestOldOnesAreParked(t *testing.T) {
 	rows := []Row{{ID: "old", State: Queued, At: noon.Add(-TooOld - time.Second), Error: "no network"}, {ID: "new", State: Queued, At: noon.Add(-TooOld + time.Second)}}
 	n := Choose(rows, noon)

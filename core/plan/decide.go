@@ -28,10 +28,18 @@ func Decide(p *Plan, f Facts) (Action, string) {
 	if p == nil || p.Round == 0 {
 		return MakePlan, "there is no plan yet"
 	}
-	if (f.Notes > p.Heard || p.Hearing > 0) && p.Count(Failed) == 0 { // else the next plan knows it
+	action, reason := p.decide(f)
+	// After a failure the next plan knows it; and where all tries are used up it is no answer to how it goes on.
+	if (f.Notes > p.Heard || p.Hearing > 0) && p.Count(Failed) == 0 && action != GiveUp {
 		return Reconsider, "the person said something new"
 	}
-	if len(p.Ready()) > 0 && p.Hearing == 0 || p.Count(Assigned, Working) > 0 {
+	return action, reason
+}
+
+// decide is Decide for a plan that is there, whatever the person says.
+func (p *Plan) decide(f Facts) (Action, string) {
+	held := p.Hearing > 0 && p.Count(Failed) > 0 // what is ready is not given out, and the next plan replaces it
+	if len(p.Ready()) > 0 && !held || p.Count(Assigned, Working) > 0 {
 		return Wait, "steps are under way"
 	}
 	if p.Count(Failed) > 0 {

@@ -25,6 +25,9 @@ func TestDecide(t *testing.T) {
 		p.Final = Final{Commit: commit, Passed: passed, Output: "2 tests failed"}
 		return p
 	}
+	heard := func(p *Plan, n int) *Plan { p.Heard = n; return p }
+	hearing := func(p *Plan, n int) *Plan { p.Hearing = n; return p }
+	granted := func(p *Plan, n int) *Plan { p.Granted = n; return p }
 	plain, verified := Facts{Head: "h"}, Facts{Head: "h", HasVerify: true}
 	for name, c := range map[string]struct {
 		p      *Plan
@@ -51,6 +54,17 @@ func TestDecide(t *testing.T) {
 		"verified and passed":               {final(in(1, Done), "h", true), verified, Complete, "verify passed"},
 		"verified and failed":               {final(in(1, Done), "h", false), verified, MakeReplan, "2 tests failed"},
 		"verified and failed, last plan":    {final(in(MaxRounds, Done), "h", false), verified, GiveUp, "2 tests failed"},
+		"a note while others work":          {in(1, Working, Waiting), Facts{Notes: 1}, Reconsider, "said something new"},
+		"a note that is known":              {heard(in(1, Working), 1), Facts{Notes: 1}, Wait, "under way"},
+		"a plan is made with it":            {hearing(in(1, Waiting), 1), Facts{Notes: 1}, Reconsider, "said something new"},
+		"a step failed while it is made":    {hearing(in(1, Failed, Done, Waiting), 1), Facts{Notes: 1}, MakeReplan, "broke a"},
+		"a note before the end":             {in(1, Done), Facts{Notes: 1}, Reconsider, "said something new"},
+		"a note and a failure, others work": {in(1, Failed, Working), Facts{Notes: 1}, Wait, "under way"},
+		"a note and a failure":              {in(1, Failed), Facts{Notes: 1}, MakeReplan, "broke a"},
+		"a note when tries are used up":     {final(in(MaxRounds, Done), "h", false), Facts{Head: "h", HasVerify: true, Notes: 1}, GiveUp, "2 tests failed"},
+		"a person is asked":                 {in(1, Done, Asking), plain, Wait, "a person is asked"},
+		"asked, and another failed":         {in(1, Failed, Asking), plain, MakeReplan, "broke a"},
+		"more was granted":                  {granted(in(MaxRounds, Failed), 1), plain, MakeReplan, "broke a"},
 		"verify was taken away":             {final(in(1, Done), "h", false), plain, Complete, "all steps are done"},
 	} {
 		before, _ := json.Marshal(c.p)

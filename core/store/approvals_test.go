@@ -71,6 +71,24 @@ func TestFirstDecisionWins(t *testing.T) {
 	}
 }
 
+// TestSkip: only what offers it can be skipped, by whatever way.
+func TestSkip(t *testing.T) {
+	s := fresh(t)
+	ask(t, s, "x")
+	_, _, err := s.Ask(t.Context(), mission.Approval{Kind: mission.Fault, MaySkip: true, Subject: "y", By: "manager"}, noon)
+	ok(t, err)
+	for _, n := range []int{1, 2} {
+		a, mine, err := s.Decide(n, mission.Decision{Verdict: mission.Skipped, Key: "k"}, noon)
+		if n == 2 && (err != nil || !mine || a.Decision.Verdict != mission.Skipped || a.Decision.Allows("y")) || n == 1 && (usererr.CodeOf(err) != usererr.Conflict || a.Decision != nil) {
+			t.Errorf("%d: %+v, %v, %v", n, a.Decision, mine, err)
+		}
+	}
+	ok(t, os.WriteFile(filepath.Join(s.file("approvals"), "0001.decision.json"), []byte(`{"version":1,"n":1,"verdict":"skipped","subject":"x","key":"k"}`), 0o600))
+	if _, err := s.Approval(1); usererr.CodeOf(err) != usererr.Unreadable {
+		t.Error(err)
+	}
+}
+
 // TestExpiry: silence is no yes, and a late one neither.
 func TestExpiry(t *testing.T) {
 	s := fresh(t)
