@@ -16,6 +16,7 @@ import (
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/queue"
 	"example.com/AutoAgentProject/core/tick"
+	"example.com/AutoAgentProject/core/usererr"
 )
 
 // MaxRuns is how many runs the manager may need for one plan before the mission fails.
@@ -57,7 +58,9 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 		return m.conduct(ctx, p, head)
 	}
 	notes, err := m.Store.Notes()
-	if err != nil {
+	if usererr.CodeOf(err) == usererr.Unreadable { // holds up the next plan, not the work
+		m.Log.Warn("what a person told cannot be read", "err", err)
+	} else if err != nil {
 		return tick.Idle, err
 	}
 	action, reason := plan.Decide(p, plan.Facts{HasVerify: strings.TrimSpace(m.Mission.Verify) != "", Head: head, Notes: len(notes)})

@@ -2,6 +2,8 @@ package manager
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +205,20 @@ func TestNoteIsHeardSoon(t *testing.T) {
 	w.once(tick.Idle)
 	if p := w.plan(); p.Round != 2 || p.Heard != 3 || p.Hearing != 0 || w.stop().Cause != "" {
 		t.Errorf("%+v %+v", p, w.stop())
+	}
+}
+
+// TestDamagedNote: it holds up no work that is under way, and no model is asked without it.
+func TestDamagedNote(t *testing.T) {
+	w := newWorld(t, "g", "")
+	w.once(tick.Moved)
+	w.set(plan.Working)
+	w.tells("x")
+	ok(t, os.WriteFile(filepath.Join(w.Store.Dir(), "notes", "k0.json"), []byte("\x00\x00"), 0o600))
+	w.once(tick.Idle)
+	w.set(plan.Failed)
+	if out, err := w.Once(t.Context()); err == nil || len(w.fake.jobs) != 1 {
+		t.Errorf("%v, %v, %d runs", out, err, len(w.fake.jobs))
 	}
 }
 
