@@ -131,6 +131,13 @@ func (e *Engine) RemoveHost(ctx context.Context) error {
 			"units of missions are here: %s", strings.Join(slices.Sorted(maps.Keys(missions)), ", "))
 	}
 	b.patience = patience
+	for name, u := range t.units { // what failed when its mission was gone already, and nobody has looked at since
+		if u.active == "failed" {
+			if err := b.reset(ctx, name); err != nil && !unloaded(err) {
+				return err
+			}
+		}
+	}
 	for _, name := range []string{hostTimer, hostService} {
 		err := b.do(ctx, "stop "+name, func(ctx context.Context, c *dbus.Conn) error {
 			_, err := c.StopUnitContext(ctx, name, "replace", nil)
