@@ -19,13 +19,19 @@ import (
 	"example.com/AutoAgentProject/core/wake"
 )
 
-const sixAgentsOfThree = 6 // agents, each with leftBy stubborn processes
+// haltedAgents is how many agents, each with leftBy stubborn processes, a budget's halt ends: three, with AUTOAGENT_FULL=1 six.
+func haltedAgents() int {
+	if full() {
+		return 6
+	}
+	return 3
+}
 
 // works starts a mission of six agents and waits until each has left its stubborn processes behind.
 func (p *person) works(id string) {
 	p.t.Helper()
-	p.start(id, "goal of "+id, "--specialists", fmt.Sprintf("codebuilder:%d", sixAgentsOfThree), "--budget", "100usd")
-	p.until("all work", func() bool { return len(p.marked("mark-"+id)) >= leftBy*sixAgentsOfThree })
+	p.start(id, "goal of "+id, "--specialists", fmt.Sprintf("codebuilder:%d", haltedAgents()), "--budget", "100usd")
+	p.until("all work", func() bool { return len(p.marked("mark-"+id)) >= leftBy*haltedAgents() })
 }
 
 // spendAll lets the ledger of a mission show that all its money is used, as if the count of an earlier run had come late, and
@@ -66,11 +72,11 @@ func (p *person) emptied(id, mark string) {
 	})
 }
 
-// TestSystemdBudgetHalts: the money of six agents with stubborn processes is used up while all of them work. Everything of the
+// TestSystemdBudgetHalts: the money of agents with stubborn processes is used up while all of them work. Everything of the
 // mission ends and nothing else does; nothing but more money and resume brings it back.
 func TestSystemdBudgetHalts(t *testing.T) {
 	mostly(t, units.User, func(t *testing.T, manager units.Manager) {
-		rules := append(team("goal of dear", "mark-dear", sixAgentsOfThree), team("goal of other", "mark-other", 1)...)
+		rules := append(team("goal of dear", "mark-dear", haltedAgents()), team("goal of other", "mark-other", 1)...)
 		p := personOf(t, manager, rules)
 		p.start("other", "goal of other")
 		bystander := p.host.Start(owner, "sh", "-c", "trap '' TERM HUP INT; exec python3 -c 'import time; time.sleep(9999)' mark-bystander forge-autoagent-dear")
@@ -122,7 +128,7 @@ func TestSystemdBudgetHalts(t *testing.T) {
 			t.Errorf("reconcile: %d\n%s", code, out)
 		}
 		halted("a boot")
-		if p.model.Stats().Requests != requests || len(p.events("dear", journal.RunStarted)) != sixAgentsOfThree+1 {
+		if p.model.Stats().Requests != requests || len(p.events("dear", journal.RunStarted)) != haltedAgents()+1 {
 			t.Errorf("something was asked: %d requests, before %d; %d events, before %d\n%s", p.model.Stats().Requests, requests, len(p.events("dear", "")), events, p.history())
 		}
 
@@ -132,7 +138,7 @@ func TestSystemdBudgetHalts(t *testing.T) {
 		if code, out := p.do("resume", "dear"); code != 0 {
 			t.Fatalf("resume: %d\n%s", code, out)
 		}
-		p.until("all work again", func() bool { return len(p.marked("mark-dear")) >= leftBy*sixAgentsOfThree })
+		p.until("all work again", func() bool { return len(p.marked("mark-dear")) >= leftBy*haltedAgents() })
 		if code, out := p.do("abort", "dear"); code != 0 {
 			t.Errorf("abort: %d\n%s", code, out)
 		}
@@ -160,16 +166,16 @@ func BenchmarkSystemdBudgetHalt(b *testing.B) {
 				rounds = max(b.N, 20)
 			}
 			var halt, kill []time.Duration
-			p := personOf(b, manager, team("goal of dear", "mark-dear", sixAgentsOfThree))
+			p := personOf(b, manager, team("goal of dear", "mark-dear", haltedAgents()))
 			for n := range rounds {
 				id := fmt.Sprintf("dear-%d", n+1)
-				p.start(id, "goal of dear", "--specialists", fmt.Sprintf("codebuilder:%d", sixAgentsOfThree), "--budget", "100usd")
-				p.until("all work", func() bool { return len(p.marked("mark-dear")) >= leftBy*sixAgentsOfThree })
+				p.start(id, "goal of dear", "--specialists", fmt.Sprintf("codebuilder:%d", haltedAgents()), "--budget", "100usd")
+				p.until("all work", func() bool { return len(p.marked("mark-dear")) >= leftBy*haltedAgents() })
 				at := p.spendAll(id)
 				p.emptied(id, "mark-dear")
 				halt = append(halt, time.Since(at))
 				p.over(id)
-				kill = append(kill, p.bareKill(sixAgentsOfThree))
+				kill = append(kill, p.bareKill(haltedAgents()))
 			}
 			for name, d := range map[string][]time.Duration{"halt": halt, "kill": kill} {
 				slices.Sort(d)

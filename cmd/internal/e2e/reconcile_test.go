@@ -22,15 +22,17 @@ import (
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t, planned(step("zero", "true"), step("first", "true", "zero")), works("zero", bash("echo 0 > zero")), stubborn("mark-in-the-host"))
-	for who, c := range map[string]struct {
+	for _, c := range []struct { // alice first: who has no root of their own yet takes the system's
+		who                  string
 		root, units, manager string
 		start                func(...string) (int, string)
 		flags, run           []string
 	}{
-		"alice": {"/home/alice/.local/share/autoagent", "/home/alice/.config/systemd/user", "alice", p.do, []string{"--engine", "systemd"}, []string{"systemd-run", "--user"}},
-		"": {"/var/lib/autoagent", "/etc/systemd/system", "", p.asRoot, []string{"--run-as", "alice"}, []string{"systemd-run", "-pNoNewPrivileges=yes",
+		{"alice", "/home/alice/.local/share/autoagent", "/home/alice/.config/systemd/user", "alice", p.do, []string{"--engine", "systemd"}, []string{"systemd-run", "--user"}},
+		{"", "/var/lib/autoagent", "/etc/systemd/system", "", p.asRoot, []string{"--run-as", "alice"}, []string{"systemd-run", "-pNoNewPrivileges=yes",
 			"-pCapabilityBoundingSet=CAP_KILL CAP_SETUID CAP_SETGID CAP_SYS_PTRACE CAP_DAC_READ_SEARCH", "-pProtectSystem=full", "-pReadWritePaths=/etc/systemd/system"}},
 	} {
+		who := c.who
 		id := "seen-by-" + map[bool]string{true: "root", false: who}[who == ""]
 		start := func(id string) {
 			t.Helper()
