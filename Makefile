@@ -8,7 +8,7 @@ FOLDERS = cmd core bridge systemd prompts
 GO ?= go
 export CGO_ENABLED = 0
 
-.PHONY: help build demo test packages steps tools check race kill systemd pages fuzz bench lint install uninstall clean
+.PHONY: help build demo test packages steps tools check race full kill systemd pages fuzz bench lint install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 14
@@ -38,6 +38,10 @@ check: ## formatting, vet, both builds
 
 race: tools ## run everything but whole missions with the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./core/... ./bridge
+
+full: tools check ## run everything in its long form (more than an hour)
+	AUTOAGENT_FULL=1 $(GO) test -vet=off -timeout 180m -parallel 6 ./...
+	$(MAKE) --no-print-directory steps
 
 kill: tools ## kill ticks at each of their steps (many minutes)
 	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run TestKilledAtEachStep -timeout 60m -v
