@@ -29,7 +29,7 @@ const wakeRounds = 21
 // wakeLatency are medians, from a handoff's delivery on.
 type wakeLatency struct {
 	Tick time.Duration // until the recipient's tick was executed
-	Bare time.Duration // from a byte on a socket until a unit of nothing but /bin/true was executed
+	Bare time.Duration // from a byte on a socket until the process of a unit of nothing but /bin/true was there
 	Poll time.Duration // until somebody who looks once a second saw it
 }
 
@@ -52,8 +52,8 @@ func measureWakeUps(args []string) error {
 		out, _ := exec.Command("systemctl", "--user", "show", "--value", "-p", property, unit).Output()
 		return strings.TrimSpace(string(out))
 	}
-	// took lets f wake a unit that is not running and returns how long it took until its program was executed.
-	took := func(unit string, f func() (time.Duration, error)) (time.Duration, error) {
+	// took lets f wake a unit that is not running and returns how long it took until the moment that a property of it tells.
+	took := func(unit, property string, f func() (time.Duration, error)) (time.Duration, error) {
 		for end := time.Now().Add(time.Minute); show(unit, "ActiveState") != "inactive" && time.Now().Before(end); {
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -63,11 +63,12 @@ func measureWakeUps(args []string) error {
 			return 0, err
 		}
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-			if us, _ := strconv.ParseInt(show(unit, "ActiveEnterTimestampMonotonic"), 10, 64); time.Duration(us)*time.Microsecond > from {
+			if us, _ := strconv.ParseInt(show(unit, property), 10, 64); time.Duration(us)*time.Microsecond > from {
 				return time.Duration(us)*time.Microsecond - from, nil
 			}
 		}
-		return 0, fmt.Errorf("%s was not woken", unit)
+		out, _ := exec.Command("systemctl", "--user", "status", unit).CombinedOutput()
+		return 0, fmt.Errorf("%s was not woken: %s", unit, out)
 	}
 	deliver := func(q queue.Queue, to string, n int) error {
 		name, e := handoff.Message{Type: handoff.Note, From: "manager", To: []string{to}, Priority: "50", Text: fmt.Sprint("latency ", n)}.Envelope(700_000+n, time.Now())
@@ -85,7 +86,7 @@ func measureWakeUps(args []string) error {
 	}
 	tick, bare, poll := []time.Duration{}, []time.Duration{}, []time.Duration{}
 	for n := range wakeRounds {
-		d, err := took("forge-autoagent-"+m.ID+"-"+agent+".service", func() (time.Duration, error) {
+		d, err := took("forge-autoagent-"+m.ID+"-"+agent+".service", "ActiveEnterTimestampMonotonic", func() (time.Duration, error) {
 			err := deliver(st.Queue(), agent, n)
 			from := monotonic()
 			if err == nil {
@@ -97,7 +98,7 @@ func measureWakeUps(args []string) error {
 			return err
 		}
 		tick = append(tick, d)
-		d, err = took(args[3]+".service", func() (time.Duration, error) {
+		d, err = took(args[3]+".service", "ExecMainStartTimestampMonotonic", func() (time.Duration, error) {
 			from := monotonic()
 			return from, wake.Send(args[4])
 		})
@@ -126,12 +127,12 @@ func measureWakeUps(args []string) error {
 	return os.WriteFile(args[5], b, 0o600)
 }
 
-// BenchmarkSystemdWakeUp: how long it takes from a handoff's delivery until its recipient's tick was executed, over what a bare unit with
-// /bin/true takes that a byte on a socket starts; and over the same work with a poll once a second.
+// BenchmarkSystemdWakeUp: how long it takes from a handoff's delivery until its recipient's tick was executed, with its walls around it,
+// over what a bare unit with /bin/true takes that a byte on a socket starts, which is given the time of its exec; and over the same work with a poll once a second.
 func BenchmarkSystemdWakeUp(b *testing.B) {
 	never := bash("true")
 	never.DelayMS = 170_000
-	p := personOf(b, units.User, []scriptmodel.Rule{planned(step("one", "test -f one")), works("one", never)}, testkit.Bind{Host: filepath.Dir(os.Args[0]), Inside: "/srv/test"})
+	p := personOf(b, units.User, []scriptmodel.Rule{planned(step("one", "test -f one")), works("one", bash("true"), never)}, testkit.Bind{Host: filepath.Dir(os.Args[0]), Inside: "/srv/test"})
 	p.start("mail", "One step", "--specialists", "codebuilder:2")
 	p.until("one agent works", func() bool { return p.model.Stats().ByRule["one"] > 0 })
 	home := "/home/" + owner
