@@ -74,10 +74,11 @@ func TestOurOwnHands(t *testing.T) {
 		t.Fatalf("%v\n%s%s", err, out, w.history())
 	}
 	clones := filepath.Join(w.root, "autoagent-missions", "hands")
-	calls := readCalls(t, log)
-	seen, bad := calls.judge(func(path string) bool {
+	trace := readCalls(t, log)
+	mine := func(path string) bool {
 		return strings.HasPrefix(path, clones+"/") && !strings.HasPrefix(path, clones+"/repo.git")
-	})
+	}
+	seen, bad := trace.judge(mine)
 	if seen < 20 {
 		t.Errorf("only %d system calls of ours in what agents write were seen: is the trace read right?", seen)
 	}
@@ -87,6 +88,22 @@ func TestOurOwnHands(t *testing.T) {
 			break
 		}
 		t.Error(b)
+	}
+	// Who judges must see what would be wrong.
+	clone := w.store("hands").Clone("codebuilder-1")
+	for _, wrong := range []call{
+		{name: "openat", args: `AT_FDCWD</>, "` + clone + `/.autoagent/handoff.md", O_RDONLY|O_NOFOLLOW) = 7`},
+		{name: "openat", args: `7<` + clone + `>, "handoff.md", O_RDONLY|O_CLOEXEC) = 7`},
+		{name: "unlinkat", args: `7<` + clone + `>, "a/b", 0) = 0`},
+		{name: "chmod", args: `"` + clone + `/x", 0700) = 0`},
+		{name: "execve", args: `"` + clone + `/x", ["x"], []) = 0`},
+	} {
+		wrong.pid = trace.lines[0].pid
+		forged := trace
+		forged.lines = append(slices.Clip(trace.lines), wrong)
+		if _, found := forged.judge(mine); len(found) != len(bad)+1 {
+			t.Errorf("it was not seen: %s", wrong.text())
+		}
 	}
 	for _, dir := range []string{w.store("hands").Dir(), w.store("hands").Logs(), w.store("hands").Repo()} {
 		grep := exec.Command("grep", "-rl", leakMark, dir)
