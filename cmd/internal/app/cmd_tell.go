@@ -10,7 +10,7 @@ func (c *cli) tellCommand() *cobra.Command {
 		Use:   `tell <id> "<note>"`,
 		Short: "Tell the manager of a mission something",
 		Long: "Leave a note for the manager of a live mission. It looks at its plan again at once, with one run of the model; work\n" +
-			"that is under way goes on. A note approves nothing.",
+			"that is under way goes on. In a mission that follows a flow every later run reads it. A note approves nothing.",
 		Example:           `  AutoAgentProject tell my-site "use the colours of the old page"`,
 		Args:              exactly(2, "the mission's id and the note"),
 		ValidArgsFunction: c.completeID,

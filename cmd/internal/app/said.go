@@ -90,6 +90,9 @@ func tell(st *store.Store, text, by, key string) (string, error) {
 	}
 	wakeUp(st, "manager")
 	said := fmt.Sprintf("the manager of %s has your note and looks at its plan again now; what is under way goes on", st.ID())
+	if m, err := st.Mission(); err == nil && m.Flow != "" { // nobody plans
+		said = fmt.Sprintf("%s has your note, and every run that its flow starts from now on reads it", st.ID())
+	}
 	pauses, _ := st.Pauses(time.Now())
 	asked, _ := st.Approvals()
 	open := slices.IndexFunc(asked, func(a store.Asked) bool { return a.Open(time.Now()) })
@@ -97,7 +100,7 @@ func tell(st *store.Store, text, by, key string) (string, error) {
 	case open >= 0:
 		said += fmt.Sprintf(". It is no answer to approval %d: approve or reject does that", asked[open].N)
 	case len(pauses) > 0:
-		said = fmt.Sprintf("the manager of %s has your note and looks at its plan when the mission goes on: %s", st.ID(), pauses[0].Reason)
+		said += fmt.Sprintf(". It waits until the mission goes on: %s", pauses[0].Reason)
 	}
 	return said, nil
 }
