@@ -48,6 +48,60 @@ const (
 
 // draw lays a plan out in levels: what nothing leads to first. tall lets the levels follow each other downwards.
 func draw(d view.Detail, tall bool) picture {
+	if len(d.Flow) > 0 {
+		return drawFlow(d, tall)
+	}
+	return drawPlan(d, tall)
+}
+
+// drawFlow draws the stations of a flow as the steps of a plan: each behind those that lead to it.
+func drawFlow(d view.Detail, tall bool) picture {
+	visits := map[string]string{}
+	var list []view.Step
+	for _, s := range d.Flow {
+		x := view.Step{ID: s.ID, Title: s.Title, Agent: s.Profession, State: s.State}
+		for _, from := range d.Flow {
+			if slices.Contains(from.Next, s.ID) {
+				x.DependsOn = append(x.DependsOn, from.ID)
+			}
+		}
+		visits[s.ID] = s.Visit
+		list = append(list, x)
+	}
+	d.Steps = list
+	p := drawPlan(d, tall)
+	p.Nodes[0].Title, p.Nodes[0].Below, p.Nodes[0].Baton, p.Nodes[0].State = "Goal", "the flow", false, "done"
+	held := p.Nodes[len(p.Nodes)-1].Baton
+	for i, s := range d.Flow {
+		n := &p.Nodes[i+1]
+		n.Href = ""
+		if s.Visit != "" {
+			n.Href = "/missions/" + d.ID + "/tasks/" + s.Visit
+		}
+		n.Baton = s.Holds && !held
+		if s.Visits > 1 {
+			n.Tip += fmt.Sprintf(", visited %d times", s.Visits)
+			n.Below = cut(s.Profession, 12) + fmt.Sprintf(" · %d×", s.Visits)
+		}
+		if s.Gate != "" {
+			n.Tip += ", gate: " + s.Gate
+		}
+		if s.Back != "" {
+			n.Tip += ", after a failure back to " + s.Back
+		}
+	}
+	at := ""
+	for _, n := range p.Nodes {
+		if n.Baton {
+			at = n.Title
+		}
+	}
+	p.Said = fmt.Sprintf("The flow: %d of %d stations are done. The baton is at: %s.", done(d.Steps), len(d.Steps), at)
+	return p
+}
+
+// drawPlan lays steps out by what they depend on.
+func drawPlan(d view.Detail, tall bool) picture {
 	if len(d.Steps) == 0 && d.Phase == "unreadable" {
 		return picture{}
 	}

@@ -65,6 +65,19 @@ func TestPicture(t *testing.T) {
 	}
 }
 
+// TestFlowPicture: the stations of a flow in their order, the baton where it is, and each leads to its latest visit.
+func TestFlowPicture(t *testing.T) {
+	d := view.Detail{Mission: view.Mission{ID: "m", Phase: "working", Steps: []view.Step{{ID: "v1", State: plan.Done}}}, Flow: []view.Station{
+		{ID: "spec", Title: "Spec", Profession: "ideator", State: plan.Done, Visit: "v1", Visits: 1, Next: []string{"build"}},
+		{ID: "build", Title: "Build", Profession: "codebuilder", State: plan.Working, Visit: "v3", Visits: 2, Holds: true, Next: []string{"judge"}},
+		{ID: "judge", Title: "Judge", Profession: "reviewer", State: plan.Waiting, Next: []string{}, Back: "build"}}}
+	p := draw(d, false)
+	if len(p.Nodes) != 5 || p.Nodes[1].Href != "/missions/m/tasks/v1" || p.Nodes[2].Href != "/missions/m/tasks/v3" || p.Nodes[3].Href != "" || p.Nodes[0].Baton || !p.Nodes[2].Baton || p.Nodes[1].Baton ||
+		!(p.Nodes[1].X < p.Nodes[2].X && p.Nodes[2].X < p.Nodes[3].X) || !strings.Contains(p.Nodes[3].Tip, "back to build") || p.Said != "The flow: 1 of 3 stations are done. The baton is at: Build." {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestTimes(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0s", -time.Second: "0s", 59 * time.Second: "59s", time.Minute: "1m", 90 * time.Second: "1m 30s", time.Hour: "1h", 100 * time.Minute: "1h 40m", 49 * time.Hour: "2d 1h", 48 * time.Hour: "2d"} {
 		if got := took(d); got != want {

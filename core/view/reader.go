@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/AutoAgentProject/core/engine"
+	"example.com/AutoAgentProject/core/flow"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/ledger"
 	"example.com/AutoAgentProject/core/mission"
@@ -29,7 +30,8 @@ type Reader struct {
 	Live        func(context.Context, *store.Store) (engine.Live, error) // who ticks a mission
 	Professions profession.Set
 	Describe    Describe
-	Hint        string // put behind each command that is shown, such as " --root /srv/example"
+	Flow        func(*store.Store, mission.Mission) (*flow.Flow, error) // that a mission follows; nil: that is not known
+	Hint        string                                                  // put behind each command that is shown, such as " --root /srv/example"
 	Now         func() time.Time
 
 	mu     sync.Mutex
@@ -297,7 +299,8 @@ type Detail struct {
 	Events    []journal.Event `json:"events"` // the latest, oldest first
 	Older     int64           `json:"older"`  // events before this byte are not among them; 0: these are all
 	Work      Work            `json:"work"`
-	Round     int             `json:"round"` // plans accepted so far
+	Round     int             `json:"round"`          // plans accepted so far
+	Flow      []Station       `json:"flow,omitempty"` // where it follows one
 	ByAgent   Costs           `json:"by_agent"`
 	ByStep    Costs           `json:"by_step"` // of planning: by the empty name
 }
@@ -366,6 +369,13 @@ func (r *Reader) Detail(ctx context.Context, id string, before int64, runs int) 
 	}
 	if p, err := st.Plan(); err == nil {
 		d.Final, d.Round = Final(p.Final), p.Round
+		if r.Flow != nil && m.Flow != "" {
+			f, err := r.Flow(st, m)
+			bad("flow", err)
+			if f != nil {
+				d.Flow = stations(*f, p)
+			}
+		}
 	}
 	d.Work, err = r.work(ctx, st, m.Base)
 	bad("repo.git", err)

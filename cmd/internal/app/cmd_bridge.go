@@ -23,6 +23,8 @@ import (
 	"example.com/AutoAgentProject/bridge"
 	"example.com/AutoAgentProject/core/cell"
 	"example.com/AutoAgentProject/core/engine"
+	"example.com/AutoAgentProject/core/flow"
+	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/runner"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/units"
@@ -226,13 +228,22 @@ func lower(list []string) []string {
 	return out
 }
 
+// flowOf is the flow that a mission follows, as it was at its start.
+func flowOf(st *store.Store, m mission.Mission) (*flow.Flow, error) {
+	have, err := missionCraft(st)
+	if err != nil {
+		return nil, err
+	}
+	return have.missionFlow(m)
+}
+
 // reader wires what reads missions for many requests.
 func (c *cli) reader(root store.Root) (*view.Reader, error) {
 	profs, err := professions()
 	if err != nil {
 		return nil, err
 	}
-	return &view.Reader{Root: root, Professions: profs, Hint: c.rootHint(root),
+	return &view.Reader{Root: root, Professions: profs, Hint: c.rootHint(root), Flow: flowOf,
 		Live: func(ctx context.Context, st *store.Store) (engine.Live, error) {
 			ctx, done := context.WithTimeout(ctx, 3*time.Second)
 			defer done()

@@ -76,7 +76,7 @@ func writeReport(ctx context.Context, st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	r := &view.Reader{Root: st.Root(), Professions: profs, Live: nobody}
+	r := &view.Reader{Root: st.Root(), Professions: profs, Live: nobody, Flow: flowOf}
 	d, err := r.Detail(ctx, st.ID(), -1, 0)
 	if err != nil {
 		return err
