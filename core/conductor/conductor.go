@@ -6,6 +6,7 @@ package conductor
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"example.com/AutoAgentProject/core/flow"
@@ -32,7 +33,9 @@ type State struct {
 	From   string           `json:"from,omitempty"` // commit of failed work that the visit goes on from; empty: the integrated tree
 	Counts map[string]Count `json:"counts"`
 	Gate   *Gate            `json:"gate,omitempty"`
-	End    string           `json:"end,omitempty"` // why it ended
+	End    string           `json:"end,omitempty"`  // why it ended
+	Told   string           `json:"told,omitempty"` // what the next visit is told besides: why the task was rolled back
+	Skip   int              `json:"skip,omitempty"` // numbers of visits that were used before a rollback
 	People int              `json:"people,omitempty"`
 	Last   string           `json:"last,omitempty"` // visit whose work was accepted last
 }
@@ -160,7 +163,7 @@ func (s State) failed(f flow.Flow, step flow.Step, x Fact) State {
 		}
 		c.Escalated, c.Failures = true, 0
 		s.Counts[step.ID] = c
-		return s.hand(f, out, why, x.Commit)
+		return s.hand(f, out, why, carried(f, step, out, x.Commit))
 	case x.Final && back == step.ID, c.Failures > step.Limit():
 		s.Counts[step.ID] = c
 		return s.ask(Gate{Kind: GateError, Why: fmt.Sprintf("step %s failed %d times and nothing is left to try; the last reason:\n%s", step.ID, c.Failures, x.Reason), From: x.Commit})
@@ -169,7 +172,7 @@ func (s State) failed(f flow.Flow, step flow.Step, x Fact) State {
 	worker := s.Counts[back] // whose work did not pass works with a stronger model
 	worker.Tier = min(worker.Tier+1, maxTier)
 	s.Counts[back] = worker
-	return s.hand(f, back, x.Reason, x.Commit)
+	return s.hand(f, back, x.Reason, carried(f, step, back, x.Commit))
 }
 
 // decided carries a person's answer out. A no at a gate is a failure of the step, counted like others; a yes where something went
@@ -189,7 +192,7 @@ func (s State) decided(f flow.Flow, w World, step flow.Step, x Fact) State {
 		if x.Reason != "" {
 			why += "\n\nA person says: " + x.Reason
 		}
-		return s.hand(f, step.BackTo(), why, g.From)
+		return s.hand(f, step.BackTo(), why, carried(f, step, step.BackTo(), g.From))
 	case x.Yes:
 		note := ""
 		if x.Reason != "" {
@@ -198,6 +201,21 @@ func (s State) decided(f flow.Flow, w World, step flow.Step, x Fact) State {
 		return s.down(f, w, g.Next, note)
 	}
 	return s.failed(f, step, Fact{Reason: "A person sent it back: " + firstOf(x.Reason, "without a reason")})
+}
+
+// carried is the commit of work that did not pass, if the one who goes on is held to all that it did not pass: else it would be
+// merged with theirs and nobody would have proven it.
+func carried(f flow.Flow, failed flow.Step, to, commit string) string {
+	next, _ := f.Step(to)
+	if len(failed.Verify) == 0 {
+		return ""
+	}
+	for _, v := range failed.Verify {
+		if !slices.Contains(next.Verify, v) {
+			return ""
+		}
+	}
+	return commit
 }
 
 func firstOf(a, b string) string {
@@ -237,7 +255,11 @@ func (s State) hand(f flow.Flow, to, note, from string) State {
 	c := s.Counts[to]
 	c.Visits++
 	s.Counts[to] = c
-	s.Visit++
+	s.Visit += 1 + s.Skip
+	s.Skip = 0
+	if s.Told != "" {
+		note, s.Told = strings.TrimSpace(s.Told+"\n\n"+note), ""
+	}
 	s.Status, s.Step, s.Note, s.From, s.Gate = Running, to, cut(note), from, nil
 	return s
 }

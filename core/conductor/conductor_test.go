@@ -152,6 +152,38 @@ func TestTheBatonCarriesTheWork(t *testing.T) {
 	}
 }
 
+// TestUnprovenWorkStops: what did not pass goes on only with somebody who is held to the same.
+func TestUnprovenWorkStops(t *testing.T) {
+	flows, profs := shipped(t)
+	w := world("gsd", profs)
+	fail := Fact{Kind: Failing, Reason: "red", Commit: "c0ffee"}
+	at := func(id, step string) State {
+		return State{Flow: id, Status: Running, Step: step, Visit: 5, Counts: map[string]Count{step: {Failures: MaxVisits}}}
+	}
+	for _, c := range []struct{ flow, step, to, from string }{
+		{"feature", "code", "design", ""},       // an architect verifies nothing
+		{"six-pack", "code", "specify", ""},     // nor does a specifier
+		{"six-pack", "clean", "code", "c0ffee"}, // a coder is held to the same command
+	} {
+		f, _ := flows.Get(c.flow)
+		if s := Next(f, w, at(c.flow, c.step), fail); s.Step != c.to || s.From != c.from {
+			t.Errorf("%s %s: %+v", c.flow, c.step, s)
+		}
+	}
+	f, _ := flows.Get("feature")
+	s := at("feature", "test")
+	s.Counts = nil
+	if s = Next(f, w, s, fail); s.Step != "code" || s.From != "c0ffee" {
+		t.Errorf("a failing test does not reach the coder: %+v", s)
+	}
+	s = State{Flow: "fix", Status: Running, Step: "mend", Visit: 5, Counts: map[string]Count{"mend": {Failures: MaxVisits}}}
+	f, _ = flows.Get("fix")
+	s = Next(f, w, Next(f, w, s, fail), Fact{Kind: Decided, Yes: true})
+	if s.Step != "mend" || s.From != "c0ffee" {
+		t.Errorf("after a person's word: %+v", s)
+	}
+}
+
 func TestFactsThatDoNotFit(t *testing.T) {
 	flows, profs := shipped(t)
 	f, _ := flows.Get("fix")

@@ -58,6 +58,8 @@ type Step struct {
 	Summary   string    `json:"summary,omitempty"`   // the agent's own words, for those who build on it
 	Since     time.Time `json:"since"`
 
+	Checkpoint int `json:"checkpoint,omitempty"` // its number, once the step is done
+
 	Visit *Visit `json:"visit,omitempty"` // where the mission follows a flow
 }
 
@@ -78,6 +80,8 @@ type Plan struct {
 	Acceptance []string `json:"acceptance"` // every acceptance of the first accepted plan
 	Steps      []Step   `json:"steps"`
 	Final      Final    `json:"final"`
+
+	Checkpoints int `json:"checkpoints,omitempty"` // how many there are
 
 	Baton *conductor.State  `json:"baton,omitempty"` // where the mission follows a flow
 	Specs map[string]string `json:"specs,omitempty"` // and where on the docs ref each specification lies as it was accepted last

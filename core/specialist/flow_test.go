@@ -7,11 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/AutoAgentProject/core/conductor"
 	"example.com/AutoAgentProject/core/flow"
 	"example.com/AutoAgentProject/core/handoff"
+	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/profession"
 	"example.com/AutoAgentProject/core/runner"
+	"example.com/AutoAgentProject/core/tick"
 )
 
 func shippedStation(t *testing.T, flowID, step string) station {
@@ -140,5 +143,96 @@ func TestVisitPromptDoesNotGrow(t *testing.T) {
 	}
 	if a, b := size(5), size(80); a != b {
 		t.Errorf("after 5 visits %d bytes, after 80 %d", a, b)
+	}
+}
+
+// TestCheckpoint: each accepted step leaves one; it holds the plan as it was, and its commit is kept by a ref.
+func TestCheckpoint(t *testing.T) {
+	w := newWorld(t, step("a"))
+	w.writes("a.txt", "hello")
+	w.once(tick.Moved)
+	all, err := tick.Checkpoints(w.Store)
+	ok(t, err)
+	if len(all) != 1 || all[0].Step != "a" || all[0].Commit != w.step("a").Merge || all[0].Plan.Step("a").State != plan.Done || w.step("a").Checkpoint != 1 {
+		t.Fatalf("%+v", all)
+	}
+	kept, err := w.Repo().Resolve(t.Context(), tick.CheckpointRef(w.Mission.ID, "work", 1))
+	ok(t, err)
+	tree, err := w.Repo().Tree(t.Context(), kept)
+	ok(t, err)
+	if kept != all[0].Commit || tree != all[0].Tree || all[0].Docs == "" {
+		t.Errorf("%s, %+v", kept, all[0])
+	}
+	if _, err := w.Repo().Document(t.Context(), all[0].Docs, all[0].Document); err != nil {
+		t.Error(err)
+	}
+}
+
+// flowWorld is a mission that follows a flow of two steps, both done by codebuilder-1, who owns the goals and what lies in src.
+func flowWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	prof, err := profession.Parse("codebuilder.md", []byte("---\nname: codebuilder\ndescription: builds\ntools: Write, Bash\nowns: [\"src/**\", \"spec:goals\"]\nreads: spec:plans\n---\nBuild.\n"))
+	ok(t, err)
+	w.Professions, err = profession.Set{}.With(prof)
+	ok(t, err)
+	f, err := flow.Parse("f.md", []byte("---\nflow: f\ndescription: d\nsteps:\n  - {id: think, profession: codebuilder, produces: goals}\n"+
+		"  - {id: make, profession: codebuilder, produces: code, verify: [grep -q good src/a]}\n---\n"))
+	ok(t, err)
+	w.Flow, w.Mission.Flow, w.Mission.Mode = &f, "f", "gsd"
+	ok(t, os.WriteFile(w.Store.Goal(), []byte("the goal"), 0o600))
+	ok(t, w.Store.ChangePlan(t.Context(), func(p *plan.Plan) (bool, error) { *p = plan.Plan{Version: mission.Version}; return true, nil }))
+	ok(t, w.Change(t.Context(), w.main(), func(*plan.Plan) error { return nil }))
+	return w
+}
+
+// TestVisits: specifications that are owned are kept and told to the next; a foreign change is merged nowhere; work that did not pass
+// is what the next visit goes on from.
+func TestVisits(t *testing.T) {
+	w := flowWorld(t)
+	start := w.main()
+	w.writes(".autoagent/specs/goals.md", "G1", ".autoagent/specs/plans.md", "not mine")
+	w.once(tick.Moved)
+	if s := w.step("think-1"); s.State != plan.Failed || !strings.Contains(s.Reasons[0], "does not own: .autoagent/specs/plans.md") {
+		t.Fatalf("%+v", s)
+	}
+	w.writes(".autoagent/specs/goals.md", "G1: all of it", "lib/b", "x")
+	w.once(tick.Moved)
+	if s := w.step("think-2"); s.State != plan.Failed || !strings.Contains(s.Reasons[0], "does not own: lib/b") || s.Commit != "" || w.main() != start {
+		t.Fatalf("%+v", s)
+	}
+	w.writes(".autoagent/specs/goals.md", "G1: all of it")
+	w.once(tick.Moved)
+	if s := w.step("think-3"); s.State != plan.Done || w.main() != start {
+		t.Fatalf("%+v", s)
+	}
+	w.writes("src/a", "bad")
+	w.once(tick.Moved)
+	made := w.step("make-4")
+	if made.State != plan.Failed || made.Commit == "" || w.main() != start || !strings.Contains(made.Reasons[0], "verify command failed") {
+		t.Fatalf("%+v", made)
+	}
+	told := w.fake.jobs[len(w.fake.jobs)-1].Prompt
+	if !strings.Contains(told, "> the goal") || !strings.Contains(told, "> G1: all of it") || !strings.Contains(told, "hands over (think-3") || strings.Contains(told, "not mine") {
+		t.Errorf("%s", told)
+	}
+	w.fake.do = func(j runner.Job) runner.Result {
+		b, err := os.ReadFile(j.Dir + "/src/a")
+		ok(t, err)
+		ok(t, os.WriteFile(j.Dir+"/src/a", append(b, " and good"...), 0o600))
+		return runner.Result{Verdict: runner.Done, Text: "mended"}
+	}
+	w.once(tick.Moved)
+	if s := w.step("make-5"); s.State != plan.Done || s.Last().Commit != made.Commit || w.result("src/a") != "bad and good" {
+		t.Fatalf("%+v, %q", s, w.result("src/a"))
+	}
+	p, err := w.Store.Plan()
+	ok(t, err)
+	if p.Baton.Status != conductor.Complete || p.Specs["goals"] == "" || p.Specs["plans"] != "" || p.Checkpoints != 2 {
+		t.Errorf("%+v, specs %v, %d checkpoints", p.Baton, p.Specs, p.Checkpoints)
+	}
+	report, err := os.ReadFile(w.Store.Run("codebuilder-1", w.fake.jobs[0].Run) + "/" + tick.ContextName)
+	if ok(t, err); !strings.Contains(string(report), `"goal":`) {
+		t.Errorf("%s", report)
 	}
 }

@@ -178,7 +178,7 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 			return tick.Idle, err
 		}
 		if j.reason != "" {
-			return s.failVisit(ctx, held.Name, step, j, h.Commit)
+			return s.failVisit(ctx, held.Name, step, j, "") // what nobody may change goes on with nobody
 		}
 	}
 	merge, reason, err := s.integrate(ctx, &h, step)
@@ -197,7 +197,7 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		if flows {
 			j.settle(p, step.ID)
 		}
-		return nil
+		return s.KeepCheckpoint(ctx, p, step.ID, documentPath(step))
 	}, journal.Event{Kind: journal.StepDone, Level: journal.Milestone, Step: step.ID, Run: h.Run,
 		Text: fmt.Sprintf("step %s is done: %s", step.ID, step.Title)}); err != nil {
 		return tick.Idle, err

@@ -129,6 +129,7 @@ func step(id string, needs ...string) plan.Step {
 func (w *world) writes(kv ...string) {
 	w.fake.do = func(j runner.Job) runner.Result {
 		for i := 0; i < len(kv); i += 2 {
+			ok(w.t, os.MkdirAll(filepath.Dir(filepath.Join(j.Dir, kv[i])), 0o700))
 			ok(w.t, os.WriteFile(filepath.Join(j.Dir, kv[i]), []byte(kv[i+1]), 0o600))
 		}
 		return runner.Result{Verdict: runner.Done, Text: "I did it."}

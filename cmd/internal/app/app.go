@@ -135,7 +135,7 @@ func (c *cli) root() *cobra.Command {
 	cmd.AddCommand(c.usageCommand(), c.costsCommand())
 	cmd.AddCommand(c.handoffCommand())
 	cmd.AddCommand(c.bridgeCommand(), c.watchCommand(), c.reportCommand())
-	cmd.AddCommand(c.professionCommand(), c.soulCommand(), c.flowCommand())
+	cmd.AddCommand(c.professionCommand(), c.soulCommand(), c.flowCommand(), c.checkpointCommand(), c.rollbackCommand())
 	cmd.SetHelpCommand(c.helpCommand())
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\n" + exitStatusHelp() + "\n")
 	return cmd

@@ -176,3 +176,53 @@ func TestFlowExhausted(t *testing.T) {
 		t.Errorf("%s", w.visits("hopeless"))
 	}
 }
+
+// TestFlowRollback: a flow of the person's own, taken back to a checkpoint from a gate, goes on from there with the reason.
+func TestFlowRollback(t *testing.T) {
+	inFull(t)
+	t.Parallel()
+	with := t.TempDir()
+	if err := os.Mkdir(filepath.Join(with, "flows"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := os.WriteFile(filepath.Join(with, "flows", "two.md"), []byte("---\nflow: two\ndescription: Two steps.\nsteps:\n  - {id: first, profession: coder, produces: code, gate: auto}\n"+
+		"  - {id: second, profession: coder, gate: auto, verify: [grep -q good second], loop: {max: 1}}\n---\n"), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, visit("first-1", write("first", "one\n")), visit("second-2", write("second", "bad\n")), visit("second-3", write("second", "worse\n")),
+		visit("second-4", bash("test ! -e second && cat first > second && echo good >> second")))
+	_, wait := w.background("start", "back", "Do it.", "--flow", "two", "--with", with)
+	w.until("a person is asked", func() bool {
+		p, err := w.store("back").Plan()
+		return err == nil && p.Baton != nil && p.Baton.Status == conductor.Asking && strings.Contains(w.must(0, "approvals", "back"), "cannot go on")
+	})
+	var list []struct {
+		N                  int
+		Step, Commit, Tree string
+	}
+	if err := json.Unmarshal([]byte(w.must(0, "checkpoint", "list", "back", "--json")), &list); err != nil || len(list) != 1 || list[0].Step != "first-1" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if out := w.must(0, "checkpoint", "show", "back", "1"); !strings.Contains(out, "It is there, and I saw it.") {
+		t.Errorf("%s", out)
+	}
+	w.must(3, "rollback", "back", "7", "--reason", "x")
+	w.must(2, "rollback", "back", "1")
+	w.until("nobody works", func() bool {
+		code, _ := w.do("rollback", "back", "1", "--reason", "write good into it")
+		return code == 0
+	})
+	if code, out := wait(); code != 0 {
+		t.Fatalf("ended with %d\n%s%s", code, out, w.history())
+	}
+	if got, want := w.visits("back"), "first-1 done, second-4 done"; got != want {
+		t.Errorf("%s", got)
+	}
+	if told := w.shown("back", "coder-1", "second-4"); !strings.Contains(told, "rolled the work back to checkpoint 1. The reason: write good into it") {
+		t.Errorf("%s", told)
+	}
+	if out := w.must(0, "checkpoint", "diff", "back", "1", "2"); !strings.Contains(out, "+good") || strings.Contains(out, "+worse") {
+		t.Errorf("%s", out)
+	}
+}
