@@ -13,10 +13,13 @@ const (
 	FromSettings = "settings"  // permissions and environment of .claude/settings.json
 	FromHooks    = "hooks"     // its hooks
 	FromMCP      = "mcp"       // the servers of .mcp.json
+	FromCraft    = "craft"     // professions, souls and flows below .autoagent
 )
 
 // FromRepoWords are those words, in the order in which they are shown.
-func FromRepoWords() []string { return []string{FromClaudeMD, FromSettings, FromHooks, FromMCP} }
+func FromRepoWords() []string {
+	return []string{FromClaudeMD, FromSettings, FromHooks, FromMCP, FromCraft}
+}
 
 // ParseFromRepo reads words as typed, each with or without commas, and returns each once in the order of FromRepoWords.
 // "none", by itself, is none of them.

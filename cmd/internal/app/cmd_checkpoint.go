@@ -35,7 +35,9 @@ func (c *cli) checkpointCommand() *cobra.Command {
 	}, &cobra.Command{
 		Use: "show <id> <n>", Short: "Show a checkpoint", Long: "Show a checkpoint: what was accepted, the document that came with it, and the specifications.",
 		Example: "  AutoAgentProject checkpoint show my-site 3", Args: exactly(2, "the mission's id and a number"), ValidArgsFunction: c.completeID,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.showCheckpoint(cmd.Context(), args[0], args[1]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.showCheckpoint(cmd.Context(), args[0], args[1])
+		},
 	}, &cobra.Command{
 		Use: "diff <id> <n> [m]", Short: "Show what changed between two checkpoints", Long: "Show what changed in the product since a checkpoint, up to another one or up to now.",
 		Example: "  AutoAgentProject checkpoint diff my-site 3 5",

@@ -30,8 +30,9 @@ func (c *cli) craft(o craftFlags) (craft, error) {
 	return loadCraft(layers...)
 }
 
-const craftOrder = "What comes with the program lies lowest; above it the folder of the configuration, then .autoagent in the project,\n" +
-	"then --with. The same name higher up takes the place of the one below."
+const craftOrder = "What comes with the program lies lowest; above it the folder of the configuration, then .autoagent in the project\n" +
+	"(in a mission only with start --allow-from-repo craft), then --with. The same name higher up takes the place of the\n" +
+	"one below."
 
 func (c *cli) professionCommand() *cobra.Command {
 	o := &craftFlags{}

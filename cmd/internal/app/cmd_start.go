@@ -93,7 +93,7 @@ func (c *cli) startCommand() *cobra.Command {
 	f.StringVar(&o.with, "with", "", "`folder` with professions, souls and flows above all others")
 	f.StringVar(&o.from, "from", "", "git repository or `folder` to start from")
 	f.BoolVar(&o.fromHead, "from-head", false, "take HEAD of --from although it does not hold everything that lies there")
-	f.StringArrayVar(&o.fromRepo, "allow-from-repo", nil, "`list` of what --from may say to the agent program, as it is now: claude-md,settings,hooks,mcp (default none)")
+	f.StringArrayVar(&o.fromRepo, "allow-from-repo", nil, "`list` of what --from may say to the agent program, as it is now: claude-md,settings,hooks,mcp,craft (default none)")
 	f.StringVar(&o.verify, "verify", "", "`command` that must pass at the end in a fresh checkout of the result")
 	f.StringArrayVar(&o.read, "read", nil, "file or `folder` that agents may read besides their own clone; can be given several times")
 	f.StringArrayVar(&o.caches, "caches", nil, "`list` of your caches that agents may read instead of downloading again: go,npm (default none)")

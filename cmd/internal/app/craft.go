@@ -112,8 +112,12 @@ func (c craft) foreign(roster []mission.Agent) []string {
 func professions() (profession.Set, error) { return profession.Load(prompts.Files()) }
 
 // fixCraft decides who works and by which flow.
-func (c *cli) fixCraft(d *draft, o startOptions) error {
-	layers, err := c.layers(o.from, o.with)
+func (c *cli) fixCraft(d *draft, o startOptions, cfg config) error {
+	project, err := d.projectCraft(o, cfg)
+	if err != nil {
+		return err
+	}
+	layers, err := c.layers(project, o.with)
 	if err != nil {
 		return err
 	}
@@ -136,6 +140,25 @@ func (c *cli) fixCraft(d *draft, o startOptions) error {
 		d.warnings = append(d.warnings, "not of this program: "+strings.Join(f, ", "))
 	}
 	return nil
+}
+
+// projectCraft is the project whose professions, souls and flows count: they say what agents may do and are told, so a person
+// allows them, like everything else that a repository says.
+func (d *draft) projectCraft(o startOptions, cfg config) (string, error) {
+	words := o.fromRepo
+	if len(words) == 0 && o.from != "" {
+		words = cfg.FromRepo
+	}
+	allowed, err := mission.ParseFromRepo(words)
+	if err != nil || o.from == "" || slices.Contains(allowed, mission.FromCraft) {
+		return o.from, err
+	}
+	for _, kind := range []string{"professions", "souls", "flows"} {
+		if st, err := os.Stat(filepath.Join(o.from, projectCraft, kind)); err == nil && st.IsDir() {
+			d.warnings = append(d.warnings, "the "+kind+" in "+projectCraft+" of --from do not count; --allow-from-repo craft lets them")
+		}
+	}
+	return "", nil
 }
 
 const defaultSpecialists = "codebuilder:1"

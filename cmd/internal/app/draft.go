@@ -51,7 +51,7 @@ func (c *cli) draft(ctx context.Context, id, goalArg string, given bool, o start
 	if d.goal, err = c.goal(goalArg, given, o.goalFile); err != nil {
 		return nil, err
 	}
-	if err := c.fixCraft(d, o); err != nil {
+	if err := c.fixCraft(d, o, cfg); err != nil {
 		return nil, err
 	}
 	if err := d.fixTime(o, cfg); err != nil {

@@ -165,7 +165,7 @@ func TestFlowExhausted(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	runs := w.model.Stats().Requests
-	w.must(0, "approve", "hopeless", "1", "use arithmetic expansion")
+	w.must(0, "approve", "hopeless", "1", "--note", "use arithmetic expansion")
 	if code, out := wait(); code != 0 {
 		t.Fatalf("ended with %d\n%s%s", code, out, w.history())
 	}
