@@ -8,7 +8,7 @@ FOLDERS = cmd core bridge systemd prompts
 GO ?= go
 export CGO_ENABLED = 0
 
-.PHONY: help build demo test packages steps tools check race full kill systemd pages fuzz bench lint install uninstall clean
+.PHONY: help build demo test packages steps tools check race full kill torture systemd pages fuzz bench lint install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 14
@@ -49,6 +49,10 @@ kill: tools ## kill ticks at each of their steps (many minutes)
 
 systemd: tools ## missions of systemd through power cuts, faults and long waits (about half an hour)
 	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run TestSystemd -timeout 60m -v
+
+torture: tools ## kill and fail ticks between any two system calls, 1,000 times by seed, and print what came of it (an hour and more)
+	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run 'TestTorture|TestPick|TestCrashLoop|TestBlockedWaits' -timeout 300m -v
+	AUTOAGENT_FULL=1 $(GO) test ./core/specialist -run 'TestThirty|TestInterventions|TestExhausted|TestSleeping|TestBusy' -timeout 20m -v
 
 walls: tools ## try every way out of the walls with every engine, and write down what came of it
 	AUTOAGENT_FULL=1 AUTOAGENT_MATRIX=$(CURDIR)/docs/isolation.md $(GO) test ./cmd/internal/e2e -run 'TestEscape|TestWalls' -timeout 20m -v

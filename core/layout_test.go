@@ -35,7 +35,7 @@ type layer struct {
 // layers says who may import whom, from below to above. A new package stands in one of them.
 func layers() []layer {
 	return []layer{
-		{"words", []string{"core/usererr", "core/front", "core/flow", "core/conductor", "core/money", "core/mission", "core/plan", "core/profession", "core/runner", "core/handoff"},
+		{"words", []string{"core/usererr", "core/front", "core/flow", "core/conductor", "core/money", "core/mission", "core/plan", "core/profession", "core/runner", "core/handoff", "core/monitor", "core/recovery"},
 			[]string{"words"}, []string{"github.com/goccy/go-yaml"}},
 		{"storage", []string{"core/files", "core/store", "core/queue", "core/ledger", "core/journal", "core/proc", "core/wake", "core/login", "core/caps", "core/logline", "core/usage"},
 			[]string{"words", "storage"}, nil},

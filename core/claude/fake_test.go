@@ -161,6 +161,20 @@ func (f *fake) play() int {
 			f.stop(id, 1)
 			time.Sleep(20 * time.Millisecond)
 		}
+	case "pour": // so many lines of so many kilobytes between two that count
+		var lines, kilobytes int
+		if _, err := fmt.Sscan(arg, &lines, &kilobytes); err != nil {
+			return 70
+		}
+		f.init(nil)
+		f.start("msg_1", 1000)
+		out := bufio.NewWriter(os.Stdout)
+		for range lines {
+			fmt.Fprintf(out, `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","content":"%s"}]}}`+"\n", strings.Repeat("x", kilobytes<<10))
+		}
+		out.Flush()
+		f.stop("msg_1", 50)
+		f.result("fine")
 	case "talk": // answers every line with what it says
 		for text := part; text != ""; text = f.prompt() {
 			f.init(nil)

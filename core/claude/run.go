@@ -3,6 +3,7 @@ package claude
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,8 +35,11 @@ type run struct {
 	structured json.RawMessage
 	turns      int
 	denials    []string
-	garbage    int   // lines that were no events
-	left       int64 // bytes that it may still print
+	garbage    int       // lines that were no events
+	left       int64     // bytes that it may still print
+	told       time.Time // when the last event was told
+	kept       int64     // bytes of the transcript
+	full       bool      // it is: only what counts is written
 }
 
 // Run runs a job to its end.
@@ -97,7 +101,11 @@ func (r *run) loop(ctx context.Context) {
 			r.endOutput()
 		case <-ended:
 			ended = nil
-			r.stop(outcome{verdict: runner.Killed, reason: oneLine(context.Cause(ctx).Error())})
+			why := outcome{verdict: runner.Killed, reason: oneLine(context.Cause(ctx).Error())}
+			if h := (*runner.Halt)(nil); errors.As(context.Cause(ctx), &h) {
+				why = outcome{verdict: runner.Failed, class: h.Class, reason: oneLine(h.Reason)}
+			}
+			r.stop(why)
 		case <-wall.C:
 			r.stop(failed("wall", "the run took longer than %v", r.job.Wall))
 		case <-r.silence.C:
@@ -120,13 +128,11 @@ func (r *run) line(line []byte) {
 		return
 	}
 	line = redact(line, r.job.Credential.Secret)
-	if r.job.Transcript != nil {
-		if _, err := r.job.Transcript.Write(append(line, '\n')); err != nil {
-			// What is not written down cannot be counted by whoever comes after a crash.
-			r.stop(failed("transcript", "%s", oneLine(fmt.Sprintf("write the transcript: %v", err))))
-		}
-	}
 	e, ok := decode(line)
+	if err := r.keep(line, &e); err != nil {
+		// What is not written down cannot be counted by whoever comes after a crash.
+		r.stop(failed("transcript", "%s", oneLine(fmt.Sprintf("write the transcript: %v", err))))
+	}
 	if !ok {
 		if len(strings.TrimSpace(string(line))) > 0 {
 			r.garbage++

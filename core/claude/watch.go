@@ -1,6 +1,8 @@
 package claude
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,12 +20,20 @@ func (r *run) watch(e *event, now time.Time) {
 	}
 	for _, t := range describe(e) {
 		if t.Kind != "output" {
-			r.job.Event(runner.Event{At: now, Kind: t.Kind, Text: oneLine(t.Text)})
+			r.tell(runner.Event{At: now, Kind: t.Kind, Text: oneLine(t.Text), Tool: t.Tool, Input: t.Input})
 		}
 	}
-	if e.Type == "stream_event" && e.Stream != nil && e.Stream.Type == "message_delta" {
-		r.job.Event(runner.Event{At: now, Kind: "usage", Text: oneLine(r.spent())})
+	if now.Sub(r.told) >= time.Second {
+		r.tell(runner.Event{At: now, Kind: "alive"})
 	}
+	if e.Type == "stream_event" && e.Stream != nil && e.Stream.Type == "message_delta" {
+		r.tell(runner.Event{At: now, Kind: "usage", Text: oneLine(r.spent())})
+	}
+}
+
+func (r *run) tell(e runner.Event) {
+	r.told = e.At
+	r.job.Event(e)
 }
 
 // describe says in words what an event shows, in full length.
@@ -39,7 +49,7 @@ func describe(e *event) []runner.Event {
 		for _, b := range e.Message.blocks() {
 			switch b.Type {
 			case "tool_use":
-				out = append(out, runner.Event{Kind: "tool", Text: b.Name + " " + brief(b.Input)})
+				out = append(out, runner.Event{Kind: "tool", Text: b.Name + " " + brief(b.Input), Tool: oneLine(b.Name), Input: digest(b.Input)})
 			case "text":
 				out = append(out, runner.Event{Kind: "text", Text: b.Text})
 			case "tool_result":
@@ -82,6 +92,18 @@ func brief(input json.RawMessage) string {
 		}
 	}
 	return ""
+}
+
+// digest names the input of a tool, however its keys are ordered.
+func digest(input json.RawMessage) string {
+	var v any
+	if json.Unmarshal(input, &v) == nil {
+		if b, err := json.Marshal(v); err == nil {
+			input = b
+		}
+	}
+	sum := sha256.Sum256(input)
+	return hex.EncodeToString(sum[:12])
 }
 
 // spent is what the stream shows so far.

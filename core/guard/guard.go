@@ -130,14 +130,31 @@ func (g Guard) time(ctx context.Context) (left time.Duration, limited bool, err 
 	if err != nil {
 		return 0, false, err
 	}
-	pauses, perr := g.Store.Pauses(g.Now())
+	pauses, perr := g.Store.AllPauses(g.Now())
 	m := g.Mission
 	c, err := g.Store.Clock(ctx, func(c mission.Clock) mission.Clock {
-		return c.Advance(boot, proc.Mono(), g.Now(), len(pauses) > 0)
+		return c.Advance(boot, proc.Mono(), g.Now(), rests(m.Roster, pauses))
 	})
 	if c.Version == 0 {
 		m.MaxRun = 0
 	}
 	left, limited = mission.TimeLeft(m, c, g.Now())
 	return left, limited, errors.Join(perr, err)
+}
+
+// rests says whether pauses keep everybody from working: a mission that cannot run uses no time.
+func rests(roster []mission.Agent, pauses []mission.Pause) bool {
+	paused := map[string]bool{}
+	for _, p := range pauses {
+		if p.Agent == "" {
+			return true
+		}
+		paused[p.Agent] = true
+	}
+	for _, a := range mission.Specialists(roster) {
+		if !paused[a.Name] {
+			return false
+		}
+	}
+	return len(paused) > 0
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -58,6 +59,10 @@ const (
 	PersonTold      = "person_told"
 	MemoryRanOut    = "memory_ran_out"
 	WallFailed      = "wall_failed"
+	Intervened      = "intervened"   // a run that got nowhere was helped on
+	StepBlocked     = "step_blocked" // a step waits for a person
+	AgentPaused     = "agent_paused" // an agent that only fails does nothing more
+	EventsLeftOut   = "events_left_out"
 )
 
 // Event is one line.
@@ -89,6 +94,40 @@ func (j Journal) Add(e Event) error {
 	if e.Level == "" {
 		e.Level = Routine
 	}
+	if e.Level == Routine && !e.Over {
+		if fi, err := os.Stat(j.Path); err == nil && fi.Size() >= maxSize {
+			return j.full(e)
+		}
+	}
+	return j.append(e)
+}
+
+// maxSize is how long the file may get, in bytes: then routine events are left out, and a mark says so. Readers go by offsets,
+// so nothing is taken out of it. What a person has to know is always written.
+const maxSize = 32 << 20
+
+// full writes the mark, once in a megabyte.
+func (j Journal) full(e Event) error {
+	f, err := os.Open(j.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	end := make([]byte, min(fi.Size(), 1<<20))
+	if _, err := f.ReadAt(end, fi.Size()-int64(len(end))); err != nil && err != io.EOF {
+		return err
+	}
+	if bytes.Contains(end, []byte(`"kind":"`+EventsLeftOut+`"`)) {
+		return nil
+	}
+	return j.append(Event{Version: 1, At: e.At, Kind: EventsLeftOut, Level: Routine, Text: fmt.Sprintf("the record has %d MB; routine events are left out from here on", maxSize>>20)})
+}
+
+func (j Journal) append(e Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return err

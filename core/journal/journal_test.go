@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -148,5 +149,34 @@ func TestCannotBeRead(t *testing.T) {
 	}
 	if err := j.Add(Event{Kind: RunEnded}); err == nil {
 		t.Error("an event was added to a folder")
+	}
+}
+
+// TestFull: a record that got too long takes no more routine events, says so once, and keeps what a person has to know.
+func TestFull(t *testing.T) {
+	j := Journal{Path: filepath.Join(t.TempDir(), "events.jsonl")}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ok := func(err error) { t.Helper(); ok(t, err) }
+	ok(j.Add(Event{At: at, Kind: RunStarted, Text: "first"}))
+	f, err := os.OpenFile(j.Path, os.O_WRONLY, 0)
+	ok(err)
+	ok(f.Truncate(maxSize - 1)) // a hole: no line
+	_, err = f.WriteAt([]byte("\n"), maxSize-1)
+	ok(err)
+	ok(f.Close())
+	for range 100 {
+		ok(j.Add(Event{At: at, Kind: RunStarted, Text: "left out"}))
+	}
+	ok(j.Add(Event{At: at, Kind: StepDone, Level: Milestone, Text: "a milestone"}))
+	ok(j.Add(Event{At: at, Kind: Unpaused, Incident: "x", Over: true, Text: "it is over"}))
+	ok(j.Add(Event{At: at, Kind: MissionStopped, Level: End, Text: "the end"}))
+	events, _, _, err := j.Read(0)
+	ok(err)
+	var kinds []string
+	for _, e := range events {
+		kinds = append(kinds, e.Kind)
+	}
+	if want := []string{RunStarted, EventsLeftOut, StepDone, Unpaused, MissionStopped}; !slices.Equal(kinds, want) {
+		t.Errorf("%v, want %v", kinds, want)
 	}
 }

@@ -37,6 +37,9 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 		return tick.Idle, err
 	}
 	m.watchMail(ctx)
+	if err := m.mend(ctx); err != nil {
+		return tick.Idle, err
+	}
 	head, err := m.Repo().Resolve(ctx, "refs/heads/main")
 	if err != nil {
 		return tick.Idle, err
@@ -48,7 +51,10 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 	if p, err = m.takeAnswers(ctx, p, head); err != nil {
 		return tick.Idle, err
 	}
-	if len(p.Ready()) > 0 && p.Hearing == 0 { // a tick died between finishing a step and handing on
+	if len(p.Ready()) > 0 && p.Hearing == 0 { // a tick died between finishing a step and handing on, or a person let a step be tried again
+		if err := m.goOn(ctx); err != nil {
+			return tick.Idle, err
+		}
 		if err := m.Change(ctx, head, func(*plan.Plan) error { return nil }); err != nil {
 			return tick.Idle, err
 		}
@@ -64,6 +70,11 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 		return tick.Idle, err
 	}
 	action, reason := plan.Decide(p, plan.Facts{HasVerify: strings.TrimSpace(m.Mission.Verify) != "", Head: head, Notes: len(notes)})
+	if action != plan.Stand {
+		if err := m.goOn(ctx); err != nil {
+			return tick.Idle, err
+		}
+	}
 	switch action {
 	case plan.MakePlan, plan.MakeReplan, plan.Reconsider:
 		return m.plan(ctx, p, head, reason, len(notes), action == plan.Reconsider)
@@ -76,6 +87,8 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 		m.Line(ctx, "idle", "", "", "all done")
 		m.Event(journal.Event{Kind: journal.MissionFinished, Text: reason})
 		return tick.Over, m.Stop(mission.Completed, reason)
+	case plan.Stand:
+		return m.stand(ctx, reason)
 	case plan.GiveUp:
 		return m.giveUp(ctx, p, head, reason)
 	}

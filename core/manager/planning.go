@@ -158,6 +158,9 @@ func (m Manager) ask(ctx context.Context, h *tick.Hold, p *plan.Plan, head, reas
 	if err != nil {
 		return runner.Result{}, tick.Idle, err
 	}
+	if h.Why != "" {
+		words += fmt.Sprintf("\n## Your last run gave no usable plan\nThe reason: %s\nKeep this one short: read only what you need, then answer with the plan.\n", tail(h.Why, 1000))
+	}
 	text, inputs := prompt(string(goal), m.Mission, m.crew(), p, reason, listen)+words, []string(nil)
 	if len(goal) > longGoal {
 		dir, err := m.layOut(goal)

@@ -139,7 +139,8 @@ type Stop struct {
 
 // Pause is one cause why a live mission does not work. The causes are a set: lifting one lifts one.
 type Pause struct {
-	Cause  string    `json:"cause"` // human, limit, cap, login, stall, approval
+	Cause  string    `json:"cause"`           // human, limit, cap, login, stall, approval, blocked; of an agent: human, breaker
+	Agent  string    `json:"agent,omitempty"` // that does not work; empty: nobody of the mission
 	Reason string    `json:"reason"`
 	Until  time.Time `json:"until,omitzero"` // zero: until somebody lifts it
 	Since  time.Time `json:"since"`

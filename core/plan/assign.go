@@ -32,6 +32,9 @@ func (p *Plan) Assign(roster []mission.Agent, name Namer, now time.Time) []*Step
 		if p.goneRound(s, now) {
 			continue
 		}
+		if i := slices.IndexFunc(able, func(a mission.Agent) bool { return a.Name == s.Agent }); i >= 0 {
+			able = able[i : i+1] // it had it before: its work is in that agent's clone
+		}
 		a := slices.MinFunc(able, func(x, y mission.Agent) int { return cmp.Compare(load[x.Name], load[y.Name]) })
 		load[a.Name]++
 		p.give(s, a.Name, name, now)

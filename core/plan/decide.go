@@ -13,6 +13,7 @@ const (
 	Complete   Action = "complete" // all is done and proven
 	GiveUp     Action = "give-up"  // it cannot go on
 	Wait       Action = "wait"     // somebody works, or nothing changed
+	Stand      Action = "stand"    // nothing can go on before a person looked at what is blocked
 )
 
 // Facts is what Decide looks at besides the plan itself.
@@ -51,6 +52,11 @@ func (p *Plan) decide(f Facts) (Action, string) {
 	}
 	if p.Count(Asking) > 0 {
 		return Wait, "a person is asked"
+	}
+	for _, s := range p.Steps {
+		if s.State == Blocked {
+			return Stand, fmt.Sprintf("step %s is blocked: %s", s.ID, s.reason())
+		}
 	}
 	if !p.AllDone() {
 		return GiveUp, "steps wait for something that will never come"

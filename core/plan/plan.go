@@ -20,6 +20,7 @@ const (
 	Done     State = "done"     // merged, and its verify passed on exactly that merge
 	Failed   State = "failed"   // given up; the manager plans anew
 	Asking   State = "asking"   // its agent cannot go on before a person has answered
+	Blocked  State = "blocked"  // a person has to look at it
 )
 
 // How often a step goes back to its agent with the reason before it is a failure. Conflicts are nobody's fault and count
@@ -61,6 +62,8 @@ type Step struct {
 	Checkpoint int `json:"checkpoint,omitempty"` // its number, once the step is done
 
 	Visit *Visit `json:"visit,omitempty"` // where the mission follows a flow
+	Tries int    `json:"tries,omitempty"` // how often its runs were helped on, whatever was wrong
+	Tried string `json:"tried,omitempty"` // the run that was helped on last: none counts twice
 }
 
 // Handoff is the envelope of one assignment. It is fixed here first, so that sending it is repeatable.

@@ -84,15 +84,23 @@ type Turn struct {
 // Event is a live sign of life of a run.
 type Event struct {
 	At   time.Time
-	Kind string // "start", "tool", "text", "usage", "retry", "limit", "result"
+	Kind string // "start", "tool", "text", "usage", "retry", "limit", "result"; "alive": something came that nobody has to see, told once a second at most
 	Text string // one line, at most 200 characters, control characters removed
+
+	Tool  string // of "tool": its name
+	Input string // of "tool": a digest of its whole input
 }
+
+// Halt is the cause of a context that ends a run for a reason of the run itself: its verdict is Failed, of that class.
+type Halt struct{ Class, Reason string }
+
+func (h *Halt) Error() string { return h.Reason }
 
 // Result is what a run came to.
 type Result struct {
 	Verdict    Verdict         `json:"verdict"`
 	Reason     string          `json:"reason"`               // one line why, empty for done
-	Class      string          `json:"class,omitempty"`      // finer: "max-turns", "budget", "wall", "silence", "refusal", "auth", "usage-limit", "overage", "credit", "server", "no-result", "init-mismatch", "bad-output", "empty", "exit", "oom"
+	Class      string          `json:"class,omitempty"`      // finer: "max-turns", "budget", "wall", "silence", "refusal", "auth", "usage-limit", "overage", "credit", "server", "no-result", "init-mismatch", "bad-output", "empty", "exit", "oom"; or of a Halt
 	ResetAt    time.Time       `json:"reset_at,omitzero"`    // for later: when the limit ends; zero: not told, back off
 	Text       string          `json:"text"`                 // last answer
 	Structured json.RawMessage `json:"structured,omitempty"` // last structured answer

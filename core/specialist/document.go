@@ -13,6 +13,7 @@ import (
 	"example.com/AutoAgentProject/core/handoff"
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/plan"
+	"example.com/AutoAgentProject/core/recovery"
 	"example.com/AutoAgentProject/core/runner"
 	"example.com/AutoAgentProject/core/tick"
 )
@@ -158,7 +159,7 @@ func (s Specialist) withDocument(ctx context.Context, commit string, step plan.S
 	}
 	with, err := s.Repo().WithFile(ctx, commit, "docs/handoffs/"+step.ID+".md", kept, s.Who(),
 		fmt.Sprintf("Add the document of step %s\n\nBy %s.\n", step.ID, s.Agent.Name), s.Now())
-	if err != nil && !passing(err) && ctx.Err() == nil {
+	if err != nil && !tick.Passing(err) && ctx.Err() == nil {
 		s.Log.Warn("a document has no place in the product", "step", step.ID, "err", err)
 		return commit, nil
 	}
@@ -220,4 +221,4 @@ func (s Specialist) documents(ctx context.Context, p *plan.Plan, step plan.Step)
 const questionMark = "QUESTION:"
 
 // blocked says whether an answer means that the step is not possible.
-func blocked(answer string) bool { return strings.HasPrefix(strings.TrimSpace(answer), "BLOCKED:") }
+func blocked(answer string) bool { return recovery.SaysBlocked(answer) }

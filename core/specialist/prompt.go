@@ -12,6 +12,7 @@ import (
 // promptFacts are what the prompt says besides the step.
 type promptFacts struct {
 	Cut       bool                        // an earlier run of it was cut off
+	Last      *before                     // an earlier run of it that was ended, and why; nil: none
 	Conflicts []string                    // files with conflict markers
 	Tight     bool                        // money is short: only the first line of what others said, and the context
 	Documents map[string]handoff.Document // of the steps it builds on; of one without, the plan's summary is shown
@@ -71,6 +72,9 @@ func sayRest(say func(string, ...any), step plan.Step, f promptFacts) {
 	}
 	if f.Cut {
 		say("\n## You were interrupted\nAn earlier run of this step was cut off. Look at what is in the folder already before you go on.\n")
+	}
+	if f.Last != nil {
+		say("%s", f.Last.text())
 	}
 	if f.NotesTo != nil {
 		say("\n## Notes that you may write\nWhat others have to know before they see your work you may tell them: a file of its own in `%s/`, with these lines and nothing else:\n\n", handoff.DraftsFolder)

@@ -12,7 +12,6 @@ import (
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/plan"
-	"example.com/AutoAgentProject/core/runner"
 	"example.com/AutoAgentProject/core/tick"
 )
 
@@ -66,28 +65,6 @@ An earlier run of this step was cut off. Look at what is in the folder already b
 	}
 }
 
-func TestJudge(t *testing.T) {
-	for _, c := range []struct {
-		res    runner.Result
-		reason string
-		final  bool
-	}{
-		{runner.Result{Verdict: runner.Done, Text: "did it"}, "", false},
-		{runner.Result{Verdict: runner.Done, Text: "It is not BLOCKED: by anything"}, "", false},
-		{runner.Result{Verdict: runner.Done, Text: "\n BLOCKED: there is no compiler \n"}, "BLOCKED: there is no compiler", true},
-		{runner.Result{Verdict: runner.Failed, Reason: "too many turns"}, "the run ended without success: too many turns", false},
-		{runner.Result{Verdict: runner.Failed, Reason: "r", Text: "BLOCKED: x"}, "the run ended without success: r", false},
-		{runner.Result{}, "the run ended without success: ", false},
-	} {
-		if reason, final := judge(c.res); reason != c.reason || final != c.final {
-			t.Errorf("%+v: %q, %v", c.res, reason, final)
-		}
-	}
-	if reason, _ := judge(runner.Result{Verdict: runner.Done, Text: "BLOCKED: " + strings.Repeat("x", 5000)}); len(reason) > 1300 {
-		t.Errorf("a reason of %d bytes", len(reason))
-	}
-}
-
 func TestSummary(t *testing.T) {
 	words := func(n int, w string) string { return strings.TrimSpace(strings.Repeat(w+" ", n)) }
 	for name, c := range map[string]struct{ in, want string }{
@@ -134,7 +111,7 @@ func TestPassing(t *testing.T) {
 		syscall.ENOSPC: true, syscall.EDQUOT: true, context.Canceled: true, context.DeadlineExceeded: true, files.ErrLocked: true,
 		tick.ErrStopped: true, syscall.EIO: false, errors.New("x"): false,
 	} {
-		if got := passing(fmt.Errorf("step: %w", err)); got != want {
+		if got := tick.Passing(fmt.Errorf("step: %w", err)); got != want {
 			t.Errorf("%v: %v", err, got)
 		}
 	}

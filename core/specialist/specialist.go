@@ -12,6 +12,7 @@ import (
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/queue"
+	"example.com/AutoAgentProject/core/recovery"
 	"example.com/AutoAgentProject/core/runner"
 	"example.com/AutoAgentProject/core/tick"
 )
@@ -22,6 +23,9 @@ type Specialist struct{ *tick.Tick }
 // Once does at most one step and says how it went. The caller has begun the tick.
 func (s Specialist) Once(ctx context.Context) (tick.Outcome, error) {
 	if err := s.Deliver(ctx); err != nil {
+		return tick.Idle, err
+	}
+	if err := s.Mend(ctx); err != nil {
 		return tick.Idle, err
 	}
 	pauses, err := s.Paused(ctx)
@@ -58,7 +62,7 @@ func (s Specialist) Once(ctx context.Context) (tick.Outcome, error) {
 		return tick.Moved, q.Complete(s.Agent.Name, held.Name, s.Now())
 	}
 	out, err := s.work(ctx, held)
-	if out == tick.Later || out == tick.Over || (err != nil && passing(err)) {
+	if out == tick.Later || out == tick.Over || (err != nil && tick.Passing(err)) {
 		// It ended in good order: no death is counted against the handoff.
 		return out, errors.Join(err, q.Release(s.Agent.Name, held.Name))
 	}
@@ -135,6 +139,11 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		if question, err := s.question(h.Run); err != nil || question != "" {
 			return s.ask(ctx, held.Name, &h, step, question, err)
 		}
+		if res.Class != "budget" && res.Class != tick.StepLimit { // else the money ended in the middle of its work
+			if err := s.Made(ctx, h.Run, tick.Worked(s.Store.Clone(s.Agent.Name), res.Started)); err != nil {
+				return tick.Idle, err
+			}
+		}
 		answer, err := s.answered(h.Run)
 		if err != nil {
 			return tick.Idle, err
@@ -149,8 +158,13 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 			// What there is goes on, with a word about it; the verify of the merge says whether it is enough.
 			s.Event(journal.Event{Kind: journal.BudgetCrossed, Level: journal.Milestone, Step: step.ID, Incident: "step-limit-" + step.ID,
 				Text: fmt.Sprintf("step %s: %s; what there is goes on", step.ID, res.Reason)})
-		} else if reason, final := judge(res); reason != "" && !answered {
-			return s.back(ctx, held.Name, step, reason, final)
+		} else if res.Verdict != runner.Done && !answered {
+			if h.Run == "" { // there was no run that could be helped on
+				return s.back(ctx, held.Name, step, "the run ended without success: "+res.Reason, false)
+			}
+			return s.help(ctx, &h, held, step, res)
+		} else if recovery.Excused(res.Text) && !answered { // a question gets here only where nobody can be asked
+			return s.block(ctx, held, step, firstLines(res.Text, 1200))
 		}
 		if err := s.sendDrafts(ctx, &h, step); err != nil {
 			return tick.Idle, err
@@ -202,6 +216,9 @@ func (s Specialist) work(ctx context.Context, held *queue.Held) (tick.Outcome, e
 		Text: fmt.Sprintf("step %s is done: %s", step.ID, step.Title)}); err != nil {
 		return tick.Idle, err
 	}
+	if err := s.Made(ctx, h.Run, true); err != nil {
+		return tick.Idle, err
+	}
 	s.Line(ctx, "idle", step.ID, "", "finished %s", step.ID)
 	s.Wake("manager")
 	if err := s.publish(ctx); err != nil {
@@ -228,7 +245,8 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step) (runn
 	if err != nil {
 		return runner.Result{}, tick.Idle, err
 	}
-	cut := h.Prepared // an earlier run of this handoff began and did not finish
+	last := s.before(h, step)
+	cut := h.Prepared && last == nil // an earlier run of this handoff began and did not finish
 	conflicts, err := s.prepare(ctx, h, step, gate)
 	if err != nil {
 		return runner.Result{}, tick.Idle, err
@@ -241,7 +259,7 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step) (runn
 	if err != nil {
 		return runner.Result{}, tick.Idle, err
 	}
-	facts := promptFacts{Cut: cut, Conflicts: conflicts, Tight: s.Pressure() >= tick.Tight, Documents: s.documents(ctx, plan, step), Notes: told, NotesTo: mayWrite(gate)}
+	facts := promptFacts{Cut: cut, Last: last, Conflicts: conflicts, Tight: s.Pressure() >= tick.Tight, Documents: s.documents(ctx, plan, step), Notes: told, NotesTo: mayWrite(gate)}
 	ask := tick.Ask{Step: step.ID}
 	if st, ok := s.station(step); ok {
 		tooLarge := ""
@@ -257,17 +275,6 @@ func (s Specialist) run(ctx context.Context, h *tick.Hold, step plan.Step) (runn
 		ask.Follow = s.follow(h, step, gate)
 	}
 	return s.Run(ctx, h, ask)
-}
-
-// judge returns why a result is no success, and whether it makes no sense to send the step back.
-func judge(res runner.Result) (reason string, final bool) {
-	if res.Verdict != runner.Done {
-		return fmt.Sprintf("the run ended without success: %s", res.Reason), false
-	}
-	if blocked(res.Text) || strings.HasPrefix(strings.TrimSpace(res.Text), questionMark) { // nobody can be asked
-		return firstLines(res.Text, 1200), true
-	}
-	return "", false
 }
 
 // question is what the agent of a run asks because it cannot go on without a person's word; empty: nothing.

@@ -70,13 +70,13 @@ func TestReturnAndFail(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(j.Dir, "wrong.txt")); err != nil {
 			t.Error("its earlier work is gone:", err)
 		}
-		return runner.Result{Verdict: runner.Failed, Class: "max-turns", Reason: "too many turns"}
+		return runner.Result{Verdict: runner.Done, Text: "I tried."}
 	}
 	w.once(tick.Moved)
 	if p := w.fake.jobs[1].Prompt; !strings.Contains(p, "## It came back to you") || !strings.Contains(p, a.Reasons[0]) || strings.Contains(p, "interrupted") {
 		t.Errorf("prompt:\n%s", p)
 	}
-	if a = w.step("a"); a.State != plan.Failed || a.Reasons[1] != "the run ended without success: too many turns" || len(w.said(journal.StepFailed)) != 1 {
+	if a = w.step("a"); a.State != plan.Failed || !strings.Contains(a.Reasons[1], "the verify command failed") || len(w.said(journal.StepFailed)) != 1 {
 		t.Errorf("%+v", a)
 	}
 	if w.box(a) != "completed" || w.holdOf().Key != "" {
@@ -85,11 +85,36 @@ func TestReturnAndFail(t *testing.T) {
 	w.once(tick.Idle)
 }
 
+// TestBlockedIsFinal: an agent that says that its step is not possible is asked nothing more before a person looked at it.
 func TestBlockedIsFinal(t *testing.T) {
-	w := newWorld(t, step("a"))
-	w.ends(runner.Result{Verdict: runner.Done, Text: "BLOCKED: there is no compiler"})
+	w := newWorld(t, step("a"), step("b", "a"))
+	w.ends(runner.Result{Verdict: runner.Done, Text: "BLOCKED: there is no compiler --> here"})
 	w.once(tick.Moved)
-	if a := w.step("a"); a.State != plan.Failed || len(a.Handoffs) != 1 || a.Reasons[0] != "BLOCKED: there is no compiler" {
+	a := w.step("a")
+	if a.State != plan.Blocked || len(a.Handoffs) != 1 || a.Reasons[0] != "BLOCKED: there is no compiler --> here" || w.box(a) != "completed" {
+		t.Errorf("%+v in %s", a, w.box(a))
+	}
+	for range 10 {
+		w.once(tick.Idle)
+	}
+	if told := w.said(journal.StepBlocked); len(w.fake.jobs) != 1 || len(told) != 1 || told[0].Level != journal.Blocker {
+		t.Errorf("%d runs, told %+v", len(w.fake.jobs), told)
+	}
+	p, err := w.Store.Plan()
+	ok(t, err)
+	if action, why := plan.Decide(p, plan.Facts{}); action != plan.Stand || !strings.Contains(why, "step a is blocked") {
+		t.Errorf("the manager would %s: %s", action, why)
+	}
+	b, err := os.ReadFile(w.Store.Todo())
+	if ok(t, err); strings.Count(string(b), "- [ ] 🚫") != 1 || strings.Count(string(b), "-->") != 1 || !strings.Contains(string(b), "resume my-site codebuilder-1") {
+		t.Errorf("TODO-human.md:\n%s", b)
+	}
+	// A person looked at it: the same agent has it again, with what it made.
+	ok(t, w.Store.ChangePlan(t.Context(), func(p *plan.Plan) (bool, error) { return len(p.Unblock("", noon)) == 1, nil }))
+	ok(t, w.Change(t.Context(), w.main(), func(*plan.Plan) error { return nil }))
+	w.writes("a.txt", "")
+	w.once(tick.Moved)
+	if a := w.step("a"); a.State != plan.Done {
 		t.Errorf("%+v", a)
 	}
 }
@@ -139,7 +164,7 @@ func TestQuestion(t *testing.T) {
 		return runner.Result{Verdict: runner.Done, Text: "QUESTION: Blue?"}
 	}
 	w.once(tick.Moved)
-	if all, err := w.Store.Approvals(); err != nil || len(all) != 0 || w.step("a").State != plan.Failed {
+	if all, err := w.Store.Approvals(); err != nil || len(all) != 0 || w.step("a").State != plan.Blocked {
 		t.Errorf("%v %v, %+v", all, err, w.step("a"))
 	}
 
@@ -188,7 +213,7 @@ func TestBudgetGoesOn(t *testing.T) {
 		}
 	}
 	w.once(tick.Moved)
-	if a := w.step("a"); len(w.fake.jobs) != maxRuns || a.State != plan.Assigned || len(a.Reasons) != 1 {
+	if a := w.step("a"); len(w.fake.jobs) != maxRuns || a.State != plan.Working || a.Tries != 1 {
 		t.Errorf("%d runs, %+v", len(w.fake.jobs), a)
 	}
 }
@@ -397,7 +422,8 @@ func TestConflictsCountApart(t *testing.T) {
 	w.committed("a", "a.txt", "mine\n")
 	w.others("a.txt", "theirs\n")
 	w.once(tick.Moved)
-	w.ends(runner.Result{Verdict: runner.Failed, Reason: "too many turns"})
+	w.ends(runner.Result{Verdict: runner.Done, Text: "I tried."})
+	ok(t, w.Store.ChangePlan(t.Context(), func(p *plan.Plan) (bool, error) { p.Step("a").Verify = "false"; return true, nil }))
 	w.once(tick.Moved)
 	if a := w.step("a"); a.State != plan.Assigned || a.Conflicts != 1 || len(a.Handoffs) != 3 {
 		t.Fatalf("%+v", a)

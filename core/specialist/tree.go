@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+	"time"
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/git"
@@ -47,6 +47,9 @@ func (s Specialist) prepare(ctx context.Context, h *tick.Hold, step plan.Step, g
 		if err := errors.Join(err, s.layOutDocument(), s.clearDrafts(gate)); err != nil {
 			return nil, fmt.Errorf("prepare the clone: %w", err)
 		}
+	}
+	if !h.Prepared || h.Since.IsZero() {
+		h.Since = time.Now().UTC() // of the clock that stamps files
 	}
 	h.Prepared = true
 	return conflicts, s.Keep(*h)
@@ -196,10 +199,4 @@ func (c *capped) Write(p []byte) (int, error) {
 	}
 	c.left -= int64(len(p))
 	return c.f.Write(p)
-}
-
-// passing says whether an error comes from the machine and may be gone at the next tick.
-func passing(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, context.Canceled) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, files.ErrLocked) || errors.Is(err, tick.ErrStopped)
 }

@@ -167,8 +167,19 @@ type Pauses struct {
 	Causes  []mission.Pause `json:"causes"`
 }
 
-// Pauses reads the pauses in force at now; those whose time has come do not count.
+// Pauses reads the pauses of the whole mission that are in force at now; those whose time has come do not count.
 func (s *Store) Pauses(now time.Time) ([]mission.Pause, error) {
+	return s.PausesOf("", now)
+}
+
+// PausesOf reads the pauses of the whole mission and of one agent that are in force at now.
+func (s *Store) PausesOf(agent string, now time.Time) ([]mission.Pause, error) {
+	all, err := s.AllPauses(now)
+	return slices.DeleteFunc(all, func(c mission.Pause) bool { return c.Agent != "" && c.Agent != agent }), err
+}
+
+// AllPauses reads the pauses in force at now, those of single agents among them.
+func (s *Store) AllPauses(now time.Time) ([]mission.Pause, error) {
 	var p Pauses
 	if err := s.load("pauses.json", &p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -179,7 +190,7 @@ func (s *Store) Pauses(now time.Time) ([]mission.Pause, error) {
 // Pause sets or extends one cause; fresh is true if the mission was not paused for it before.
 func (s *Store) Pause(ctx context.Context, c mission.Pause, now time.Time) (fresh bool, err error) {
 	err = s.changePauses(ctx, now, func(p []mission.Pause) []mission.Pause {
-		i := slices.IndexFunc(p, func(x mission.Pause) bool { return x.Cause == c.Cause })
+		i := slices.IndexFunc(p, func(x mission.Pause) bool { return x.Cause == c.Cause && x.Agent == c.Agent })
 		c.Since = now.UTC()
 		if fresh = i < 0; fresh {
 			return append(p, c)
@@ -194,10 +205,15 @@ func (s *Store) Pause(ctx context.Context, c mission.Pause, now time.Time) (fres
 	return fresh, err
 }
 
-// Unpause lifts one cause, and only that one.
+// Unpause lifts one cause of the whole mission, and only that one.
 func (s *Store) Unpause(ctx context.Context, cause string, now time.Time) error {
+	return s.UnpauseAgent(ctx, "", cause, now)
+}
+
+// UnpauseAgent lifts one cause of one agent, and only that one.
+func (s *Store) UnpauseAgent(ctx context.Context, agent, cause string, now time.Time) error {
 	return s.changePauses(ctx, now, func(p []mission.Pause) []mission.Pause {
-		return slices.DeleteFunc(p, func(x mission.Pause) bool { return x.Cause == cause })
+		return slices.DeleteFunc(p, func(x mission.Pause) bool { return x.Cause == cause && x.Agent == agent })
 	})
 }
 
@@ -207,7 +223,7 @@ func (s *Store) changePauses(ctx context.Context, now time.Time, change func([]m
 		return err
 	}
 	defer unlock()
-	in, err := s.Pauses(now)
+	in, err := s.AllPauses(now)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/proc"
+	"example.com/AutoAgentProject/core/recovery"
 	"example.com/AutoAgentProject/core/store"
 	"example.com/AutoAgentProject/core/tick"
 	"example.com/AutoAgentProject/core/usererr"
@@ -171,6 +172,7 @@ type agent struct {
 	due      time.Time // next tick by time
 	woken    bool      // a wake-up came since the last start
 	failures int       // in a row
+	row      int       // crashes in a row that its breaker counted
 	never    bool      // it said: do not start me again
 	socket   closer
 }
@@ -249,7 +251,7 @@ func (l *loop) run(ctx context.Context) {
 		for _, a := range l.m.Roster {
 			x := l.agents[a.Name]
 			if x.proc == nil && !x.never && (x.woken && x.failures == 0 || !now.Before(x.due)) {
-				l.start(x)
+				l.start(ctx, x)
 			}
 		}
 		select {
@@ -257,7 +259,7 @@ func (l *loop) run(ctx context.Context) {
 		case name := <-l.woken:
 			l.agents[name].woken = true
 		case e := <-l.ended:
-			l.end(e)
+			l.end(ctx, e)
 		case <-every.C:
 			reapOrphans(l.known())
 			if l.group != nil {
@@ -267,7 +269,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-func (l *loop) start(x *agent) {
+func (l *loop) start(ctx context.Context, x *agent) {
 	x.woken = false
 	p, err := l.startIn(x)
 	if errors.Is(err, cgroup.ErrGone) { // somebody tidied up
@@ -276,7 +278,7 @@ func (l *loop) start(x *agent) {
 		}
 	}
 	if err != nil {
-		l.failed(x, "could not be started: "+err.Error())
+		l.failed(ctx, x, "could not be started: "+err.Error())
 		return
 	}
 	x.proc = p
@@ -293,28 +295,42 @@ func (l *loop) startIn(x *agent) (*process, error) {
 }
 
 // end takes note of a tick's end by the contract of exit statuses.
-func (l *loop) end(e end) {
+func (l *loop) end(ctx context.Context, e end) {
 	x := l.agents[e.name]
 	x.proc = nil
 	switch usererr.Code(e.exit) {
 	case usererr.OK, usererr.Later:
-		x.failures = 0
+		x.failures, x.row = 0, 0
 		x.due = time.Now().Add(l.s.every(x.Role))
 		return
 	case usererr.DoNotRetry:
 		x.never = true
 		return
 	}
-	l.failed(x, fmt.Sprintf("ended badly (%s): %s", exitText(e.exit), e.tail))
+	l.failed(ctx, x, fmt.Sprintf("ended badly (%s): %s", exitText(e.exit), e.tail))
 }
 
-// failed notes that a tick went wrong and puts off the agent's next one.
-func (l *loop) failed(x *agent, how string) {
+// failed notes that a tick went wrong and puts off the agent's next one. A tick that could not count its own crash has it
+// counted here.
+func (l *loop) failed(ctx context.Context, x *agent, how string) {
 	x.failures++
-	x.due = time.Now().Add(pauseAfter(x.failures))
+	now := time.Now()
+	wait := pauseAfter(x.failures)
+	if m, err := tick.Moment(); err == nil {
+		b := tick.ReadBreaker(l.st, x.Name)
+		left := b.Left(m)
+		if b.Row <= x.row {
+			if left, err = tick.Crashed(ctx, l.st, l.m, x.Agent, how, now); err != nil {
+				l.s.Log.Warn("a crash could not be counted", "agent", x.Name, "err", err)
+			}
+		}
+		x.row = tick.ReadBreaker(l.st, x.Name).Row
+		wait = max(left, time.Second/2, time.Duration(float64(wait)*0.75))
+	}
+	x.due = now.Add(wait)
 	l.s.Log.Warn("a tick of "+x.Name+" "+how, "agent", x.Name)
 	ev := journal.Event{At: time.Now(), Kind: journal.Repaired, Agent: x.Name, Text: fmt.Sprintf("a tick of %s %s", x.Name, how)}
-	if x.failures == 5 {
+	if x.failures == recovery.MaxCrashes && x.Role != mission.Manager && x.Role != mission.Specialist { // those have a breaker
 		ev.Level, ev.Incident = journal.Blocker, fmt.Sprintf("ticks-%s-%d", x.Name, ev.At.Unix())
 		ev.Text = fmt.Sprintf("five ticks of %s in a row went wrong, the last one %s", x.Name, how)
 	}

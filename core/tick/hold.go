@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/mission"
@@ -23,6 +24,10 @@ type Hold struct {
 	Waits    int    `json:"waits,omitempty"`    // waits in a row without a time given
 	Deaths   int    `json:"deaths,omitempty"`   // ticks that died in the middle of a run
 	Alone    bool   `json:"alone,omitempty"`    // its share of the money did not cover a request: it gets all that is free
+
+	Since time.Time `json:"since,omitzero"`  // the clone was ready: what changed in it later is the agent's work
+	After string    `json:"after,omitempty"` // the run that failed before the next one, which is told of it
+	Fault string    `json:"fault,omitempty"` // what was wrong with that
 }
 
 func (t *Tick) holdName() string { return filepath.Join("agents", t.Agent.Name, "hold.json") }

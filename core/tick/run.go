@@ -96,8 +96,15 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 		}
 		return t.ledger.Launch(context.WithoutCancel(ctx), run, t.Now())
 	}
+	watching, seen, unwatch := t.watch(ctx, run, a, &job)
+	defer unwatch()
+	job.Follow = seen.follow(a.Follow)
 	last := ""
 	job.Event = func(e runner.Event) {
+		seen.event(e)
+		if e.Kind == "alive" {
+			return
+		}
 		t.Log.Info(say(t.Agent.Name, e), "event", "run_"+e.Kind, "step", a.Step, "run", run)
 		if (e.Kind == "tool" || e.Kind == "text") && e.Text != last {
 			last = e.Text
@@ -107,7 +114,9 @@ func (t *Tick) Run(ctx context.Context, h *Hold, a Ask) (runner.Result, Outcome,
 	t.model = job.BaseURL
 	killed := cgroup.MemoryKills()
 	look := t.lookAround(ctx, run)
-	res, err := t.Runner.Run(ctx, job)
+	res, err := t.Runner.Run(watching, job)
+	unwatch()
+	res = seen.judge(res)
 	changes := look()
 	if werr := w.done(); werr != nil { // what it wrote down before is the truth then
 		t.Log.Warn("the gateway of a run did not end in order", "run", run, "err", werr)

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"example.com/AutoAgentProject/core/files"
 	"example.com/AutoAgentProject/core/journal"
@@ -127,5 +130,25 @@ func (t *Tick) cleanUp(ctx context.Context) error {
 	for _, e := range entries {
 		Sweep(filepath.Join(t.Store.Cells(t.Agent.Name), e.Name()))
 	}
+	t.sweepKept()
 	return nil
+}
+
+// mostKept is how many clones of an agent that were set aside are kept.
+const mostKept = 2
+
+// sweepKept removes the oldest clones of this agent that were set aside, beyond mostKept.
+func (t *Tick) sweepKept() {
+	dirs, _ := filepath.Glob(filepath.Join(t.Store.Work(), ".kept-"+t.Agent.Name+"-[0-9]*"))
+	age := map[string]time.Time{}
+	for _, d := range dirs {
+		if fi, err := os.Lstat(d); err == nil {
+			age[d] = fi.ModTime()
+		}
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return age[a].Compare(age[b]) })
+	for _, d := range dirs[:max(0, len(dirs)-mostKept)] {
+		Sweep(d)
+		t.Event(journal.Event{Kind: journal.Repaired, Text: fmt.Sprintf("removed %s, an old clone of %s that was set aside", filepath.Base(d), t.Agent.Name)})
+	}
 }

@@ -59,6 +59,7 @@ type Tick struct {
 	UnitDirs    []string // of the system's manager, audited too
 	Home        string   // of the operator; what is audited there stands in audit.go. Empty: nothing
 
+	began  time.Time
 	ledger *ledger.Ledger
 	gate   string // file with what the gate knows, shown in the cell of the run; empty: none
 	model  string // address at which the run finds its model; empty: the program's own
@@ -90,7 +91,13 @@ func (t *Tick) Begin(ctx context.Context) (Outcome, func(), error) {
 		unlock()
 		return Idle, nil, err
 	}
-	if err := t.Store.Save(RunningName(t.Agent.Name), Running{mission.Version, t.Owner, t.Now().UTC()}); err != nil {
+	t.began = t.Now()
+	if hasBreaker(t.Agent.Role) {
+		if err := t.lost(ctx); err != nil {
+			t.Log.Warn("whether the tick before this one died is not known", "err", err)
+		}
+	}
+	if err := t.note(false); err != nil {
 		if t.Agent.Role != mission.Quota { // whoever stops the mission does so on a full disk too
 			unlock()
 			return Idle, nil, err
@@ -100,6 +107,9 @@ func (t *Tick) Begin(ctx context.Context) (Outcome, func(), error) {
 	t.ledger = t.Store.Ledger()
 	if r := t.Agent.Role; r == mission.Manager || r == mission.Specialist { // only they have runs
 		if err := t.cleanUp(ctx); err != nil { // also when stopped: their spend must be counted
+			if Passing(err) {
+				t.Ended(ctx, err)
+			}
 			unlock()
 			return Idle, nil, fmt.Errorf("clean up after an earlier tick: %w", err)
 		}
@@ -108,6 +118,17 @@ func (t *Tick) Begin(ctx context.Context) (Outcome, func(), error) {
 		unlock()
 		return Over, func() {}, err
 	}
+	if hasBreaker(t.Agent.Role) {
+		why, err := t.mayBegin()
+		if err != nil || why != "" {
+			if err == nil {
+				t.Line(ctx, "waiting", "", "", "%s", why)
+				t.Ended(ctx, ErrStopped) // neither good nor bad
+			}
+			unlock()
+			return Later, func() {}, err
+		}
+	}
 	return Idle, unlock, nil
 }
 
@@ -115,7 +136,9 @@ func (t *Tick) Begin(ctx context.Context) (Outcome, func(), error) {
 type Running struct {
 	Version int       `json:"version"`
 	Process proc.ID   `json:"process"`
-	At      time.Time `json:"at"` // its start
+	At      time.Time `json:"at"`              // its start
+	Engine  proc.ID   `json:"engine,omitzero"` // its parent
+	Ended   bool      `json:"ended,omitempty"` // by itself, or its death was counted
 }
 
 // RunningName is where Running lies in the mission's store.
@@ -148,14 +171,14 @@ var ErrStopped = errors.New("the mission was stopped")
 // Paused returns the pauses in force. A pause for a lost login is lifted by a newer login file, one for a used up cap by a
 // higher cap, one for a person's answer when there is one.
 func (t *Tick) Paused(ctx context.Context) ([]mission.Pause, error) {
-	causes, err := t.Store.Pauses(t.Now())
+	causes, err := t.Store.PausesOf(t.Agent.Name, t.Now())
 	if err != nil {
 		return nil, err
 	}
 	var left []mission.Pause
 	for _, c := range causes {
 		said := ""
-		switch c.Cause {
+		switch c.Cause { // of the whole mission: no agent has one of these alone
 		case WaitCause:
 			if t.answered(c.Since) { // whoever still has nothing to do waits again; the answer was told by itself
 				if err := t.Store.Unpause(ctx, c.Cause, t.Now()); err != nil {

@@ -45,6 +45,7 @@ type Mission struct {
 	Stop      *mission.Stop   `json:"stop,omitempty"`
 	Result    string          `json:"result,omitempty"` // folder with the integrated work
 	Repo      string          `json:"repo"`
+	Bytes     int64           `json:"bytes,omitempty"` // on the disk; only in a list
 	Warnings  []string        `json:"warnings"`
 	Needs     []Need          `json:"needs"` // what waits for the person
 	// Unreadable says that a file could not be read, so that what is shown is not the whole truth.
@@ -189,7 +190,7 @@ func read(ctx context.Context, st *store.Store, m mission.Mission, live func(con
 	}
 	readMoney(st, m, &v, bad)
 	readTime(ctx, st, m, &v, now, bad)
-	if pauses, err := st.Pauses(now); err != nil {
+	if pauses, err := st.AllPauses(now); err != nil {
 		bad("pauses.json", err)
 	} else {
 		v.Pauses = append(v.Pauses, pauses...)

@@ -132,7 +132,7 @@ func (c *cli) root() *cobra.Command {
 		c.transcriptCommand(), c.tickCommand(), c.deliverCommand(), c.removeCommand(), c.loginCommand(), c.doctorCommand(), c.demoCommand(), c.stopMissionCommand(), c.writeAsOwnerCommand(), c.resumeCommand(), c.hoursCommand(), c.budgetCommand(), c.reconcileCommand(),
 		c.pauseCommand(), c.approvalsCommand(), c.approveCommand(), c.rejectCommand(), c.tellCommand(), c.muteCommand(), c.unmuteCommand(), c.ackCommand(), c.pollerCommand(),
 		c.completionCommand())
-	cmd.AddCommand(c.usageCommand(), c.costsCommand())
+	cmd.AddCommand(c.usageCommand(), c.costsCommand(), c.gcCommand())
 	cmd.AddCommand(c.handoffCommand())
 	cmd.AddCommand(c.bridgeCommand(), c.watchCommand(), c.reportCommand())
 	cmd.AddCommand(c.professionCommand(), c.soulCommand(), c.flowCommand(), c.checkpointCommand(), c.rollbackCommand())

@@ -31,7 +31,7 @@ func (c *cli) listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printList(root, list, all)
+			return c.printList(cmd.Context(), root, list, all)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "those that ended too")
@@ -63,9 +63,11 @@ func (c *cli) missions(ctx context.Context, root store.Root, all bool) ([]view.M
 // isOver says whether a mission's stop is finished.
 func isOver(v view.Mission) bool { return v.Stop != nil && v.Phase == v.Stop.Cause.Phase() }
 
-func (c *cli) printList(root store.Root, list []view.Mission, all bool) error {
+func (c *cli) printList(ctx context.Context, root store.Root, list []view.Mission, all bool) error {
 	unreadable := false
-	for _, v := range list {
+	for i, v := range list {
+		st := root.Mission(v.ID)
+		list[i].Bytes = view.Size(ctx, st.Dir(), st.Work(), st.Logs())
 		unreadable = unreadable || v.Unreadable
 	}
 	switch {
@@ -79,7 +81,7 @@ func (c *cli) printList(root store.Root, list []view.Mission, all bool) error {
 		c.say("no live mission below %s; AutoAgentProject list --all shows those that ended", root)
 	default:
 		now := time.Now()
-		t := table{{"MISSION", "PHASE", "SPENT", "LEFT", "AGE", "TICKED", "GOAL"}}
+		t := table{{"MISSION", "PHASE", "SPENT", "LEFT", "AGE", "SIZE", "TICKED", "GOAL"}}
 		for _, v := range list {
 			left, ticked := "-", "no"
 			if v.Time.Limited && v.Stop == nil {
@@ -92,7 +94,7 @@ func (c *cli) printList(root store.Root, list []view.Mission, all bool) error {
 			if v.Phase == "unreadable" {
 				goal = v.Warnings[0]
 			}
-			t = append(t, []string{v.ID, v.Phase, dash(v.Budget.Text), left, ago(v.CreatedAt, now), ticked, goal})
+			t = append(t, []string{v.ID, v.Phase, dash(v.Budget.Text), left, ago(v.CreatedAt, now), shortBytes(v.Bytes), ticked, goal})
 		}
 		c.printTable(t)
 	}

@@ -21,23 +21,36 @@ import (
 
 func (c *cli) resumeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "resume <id>",
+		Use:   "resume <id> [agent]",
 		Short: "Go on with a mission that was paused or halted",
-		Long: "Go on with a mission that was paused; or one that halted because its money or its time was used up,\n" +
+		Long: "Go on with a mission that was paused, try its blocked steps again, and let agents go on that were paused because they\n" +
+			"only failed; with an agent's name, of that agent alone. Or go on with a mission that halted because its money or its time was used up,\n" +
 			"after budget add or hours add; or because a file of it was damaged, when a good copy is in its place. Nothing else\n" +
 			"brings a halted mission back.",
-		Example:           "  AutoAgentProject budget add my-site 2usd && AutoAgentProject resume my-site",
-		Args:              exactly(1, "the mission's id"),
+		Example:           "  AutoAgentProject budget add my-site 2usd && AutoAgentProject resume my-site\n  AutoAgentProject resume my-site codebuilder-1",
+		Args:              idAndAgent,
 		ValidArgsFunction: c.completeID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, st, m, err := c.mission(args[0])
 			if err != nil {
 				return err
 			}
-			if stop, err := st.Stopped(); err == nil && stop == nil { // it did not halt: a person's pause is lifted
-				if said, was, err := unpauseMission(cmd.Context(), st, m); was || err != nil {
+			agent, err := worker(m, args[1:])
+			if err != nil {
+				return err
+			}
+			if agent != "" {
+				if err := live(st); err != nil {
+					return err
+				}
+			}
+			if stop, err := st.Stopped(); err == nil && stop == nil { // it did not halt: what waits for a person is lifted
+				if said, was, err := unpauseMission(cmd.Context(), st, m, agent); was || err != nil {
 					return c.done(m.ID, said, err)
 				}
+			}
+			if agent != "" {
+				return usererr.New(usererr.Conflict, "AutoAgentProject status "+m.ID+" --why says what it waits for", "%s of %s waits for no person", agent, m.ID)
 			}
 			return c.resume(cmd.Context(), root, st, m)
 		},

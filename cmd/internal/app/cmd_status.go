@@ -21,11 +21,13 @@ import (
 )
 
 func (c *cli) statusCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "status [<id>]",
-		Short:   "Show a mission: steps, agents, spend, time",
-		Long:    "Show a mission as it is. Without an id: the only live mission, or the list of them; with --json always the list.",
-		Example: "  AutoAgentProject status my-site\n  AutoAgentProject status my-site --json",
+	why := false
+	cmd := &cobra.Command{
+		Use:   "status [<id>]",
+		Short: "Show a mission: steps, agents, spend, time",
+		Long: "Show a mission as it is. Without an id: the only live mission, or the list of them; with --json always the list.\n" +
+			"With --why: one sentence each for the mission and its agents that says why it does something or nothing, and\nthe command that changes it.",
+		Example: "  AutoAgentProject status my-site\n  AutoAgentProject status my-site --why\n  AutoAgentProject status my-site --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usererr.New(usererr.Usage, "see AutoAgentProject status --help", "status takes one id at most")
@@ -43,8 +45,11 @@ func (c *cli) statusCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if len(live) != 1 || c.json {
-					return c.printList(root, live, false)
+				if why && len(live) != 1 {
+					return usererr.New(usererr.Usage, "AutoAgentProject list shows the missions", "--why needs a mission's id")
+				}
+				if len(live) != 1 || c.json && !why {
+					return c.printList(cmd.Context(), root, live, false)
 				}
 				args = []string{live[0].ID}
 			}
@@ -56,9 +61,14 @@ func (c *cli) statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.json {
+			switch {
+			case why && c.json:
+				err = c.printJSON(map[string]any{"id": v.ID, "phase": v.Phase, "why": view.Why(v, time.Now()), "warnings": v.Warnings})
+			case why:
+				c.printWhy(v)
+			case c.json:
 				err = c.printJSON(v)
-			} else {
+			default:
 				c.printStatus(v)
 			}
 			if err == nil && v.Unreadable {
@@ -66,6 +76,19 @@ func (c *cli) statusCommand() *cobra.Command {
 			}
 			return err
 		},
+	}
+	cmd.Flags().BoolVar(&why, "why", false, "say why it does something or nothing, and what changes that")
+	return cmd
+}
+
+// printWhy says why, two lines each.
+func (c *cli) printWhy(v view.Mission) {
+	for _, r := range view.Why(v, time.Now()) {
+		c.say("%s  %s", c.colour("1", r.Of), c.fit(r.Text, len(r.Of)+2))
+		c.say("  → %s", r.Command)
+	}
+	for _, w := range v.Warnings {
+		c.say("  %s", c.colour("33", c.fit("warning: "+w, 2)))
 	}
 }
 
@@ -138,7 +161,11 @@ func (c *cli) printStatus(v view.Mission) {
 				until = " until " + p.Until.Local().Format("2006-01-02 15:04")
 			}
 		}
-		c.say("  %s", c.colour("33", c.fit(fmt.Sprintf("paused%s (%s): %s", until, p.Cause, p.Reason), 2)))
+		who := ""
+		if p.Agent != "" {
+			who = p.Agent + " is "
+		}
+		c.say("  %s", c.colour("33", c.fit(fmt.Sprintf("%spaused%s (%s): %s", who, until, p.Cause, p.Reason), 2)))
 	}
 	for _, n := range v.Needs {
 		if n.Kind == "approval" {

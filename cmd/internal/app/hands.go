@@ -59,7 +59,7 @@ func (h hands) Do(ctx context.Context, a telegram.Action, key string) (string, e
 	case telegram.Costs:
 		return costsText(st)
 	case telegram.Pause:
-		return pauseMission(ctx, st, byBot)
+		return pauseMission(ctx, st, "", byBot)
 	case telegram.Resume:
 		return h.resume(ctx, st, m)
 	case telegram.DoAbort:
@@ -118,7 +118,11 @@ func statusText(v view.Mission) string {
 		}
 	}
 	for _, p := range v.Pauses {
-		lines = append(lines, fmt.Sprintf("paused (%s): %s", p.Cause, cutRunes(p.Reason, 200)))
+		who := ""
+		if p.Agent != "" {
+			who = p.Agent + " is "
+		}
+		lines = append(lines, fmt.Sprintf("%spaused (%s): %s", who, p.Cause, cutRunes(p.Reason, 200)))
 	}
 	for _, n := range v.Needs {
 		if n.Kind == "approval" {
@@ -155,7 +159,7 @@ func (h hands) resume(ctx context.Context, st *store.Store, m mission.Mission) (
 		return "", err
 	}
 	if stop == nil {
-		text, was, err := unpauseMission(ctx, st, m)
+		text, was, err := unpauseMission(ctx, st, m, "")
 		if err == nil && !was {
 			text = m.ID + " is not paused"
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,7 +11,9 @@ import (
 	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/notify"
+	"example.com/AutoAgentProject/core/plan"
 	"example.com/AutoAgentProject/core/store"
+	"example.com/AutoAgentProject/core/tick"
 	"example.com/AutoAgentProject/core/units"
 	"example.com/AutoAgentProject/core/usererr"
 	"example.com/AutoAgentProject/core/wake"
@@ -134,17 +137,23 @@ func acknowledge(st *store.Store) (string, error) {
 // humanPause is the cause of a pause that a person set.
 const humanPause = "human"
 
-// pauseMission lets a mission start nothing new.
-func pauseMission(ctx context.Context, st *store.Store, by string) (string, error) {
+// pauseMission lets a mission, or one agent of it, start nothing new.
+func pauseMission(ctx context.Context, st *store.Store, agent, by string) (string, error) {
 	if err := owned(st.Dir()); err != nil {
 		return "", err
 	}
 	if err := live(st); err != nil {
 		return "", err
 	}
-	fresh, err := st.Pause(ctx, mission.Pause{Cause: humanPause, Reason: "paused by a person " + by}, time.Now())
+	fresh, err := st.Pause(ctx, mission.Pause{Cause: humanPause, Agent: agent, Reason: "paused by a person " + by}, time.Now())
 	if err != nil {
 		return "", err
+	}
+	if agent != "" {
+		if fresh {
+			note(st, journal.Paused, "%s was paused by a person %s", agent, by)
+		}
+		return fmt.Sprintf("%s of %s is paused: what it runs ends its run, it begins nothing new", agent, st.ID()), nil
 	}
 	if fresh {
 		note(st, journal.Paused, "paused by a person %s", by)
@@ -152,29 +161,82 @@ func pauseMission(ctx context.Context, st *store.Store, by string) (string, erro
 	return fmt.Sprintf("%s is paused: what runs ends its run, nothing new begins", st.ID()), nil
 }
 
-// unpauseMission lifts a person's pause, and only that. was is false if there was none.
-func unpauseMission(ctx context.Context, st *store.Store, m mission.Mission) (text string, was bool, err error) {
+// unpauseMission lifts what waits for a person, and nothing else: a person's pause, steps that are blocked and breakers; of
+// one agent, if one is named. was is false if there was none.
+func unpauseMission(ctx context.Context, st *store.Store, m mission.Mission, agent string) (text string, was bool, err error) {
 	if err := owned(st.Dir()); err != nil {
 		return "", false, err
 	}
-	pauses, err := st.Pauses(time.Now())
+	now := time.Now()
+	pauses, err := st.AllPauses(now)
 	if err != nil {
 		return "", false, err
 	}
-	mine := func(p mission.Pause) bool { return p.Cause == humanPause }
-	if !slices.ContainsFunc(pauses, mine) {
+	p, err := st.Plan()
+	if err != nil {
+		return "", false, err
+	}
+	over := map[string]bool{} // incidents that are over
+	for _, s := range p.Steps {
+		if s.State == plan.Blocked && (agent == "" || s.Agent == agent) {
+			over[tick.BlockedIncident(s)] = true
+		}
+	}
+	mine := func(p mission.Pause) bool {
+		switch p.Cause {
+		case humanPause: // an agent that a person paused is named to let it go on
+			return p.Agent == agent
+		case tick.BreakerCause:
+			return agent == "" || p.Agent == agent
+		case tick.BlockedCause:
+			return agent == "" || len(over) > 0
+		}
+		return false
+	}
+	if len(over) == 0 && !slices.ContainsFunc(pauses, mine) {
 		return "", false, nil
 	}
-	if err := st.Unpause(ctx, humanPause, time.Now()); err != nil {
+	if len(over) > 0 {
+		if err := st.ChangePlan(ctx, func(p *plan.Plan) (bool, error) { return len(p.Unblock(agent, now)) > 0, nil }); err != nil {
+			return "", true, err
+		}
+	}
+	breakers := map[string]bool{}
+	for _, p := range pauses {
+		if !mine(p) {
+			continue
+		}
+		if p.Cause == tick.BreakerCause {
+			breakers[p.Agent] = true
+			if err := tick.ResetBreaker(st, p.Agent); err != nil {
+				return "", true, err
+			}
+		}
+		if err := st.UnpauseAgent(ctx, p.Agent, p.Cause, now); err != nil {
+			return "", true, err
+		}
+	}
+	if err := st.TickTodo(ctx, func(incident string) bool {
+		for a := range breakers {
+			if tick.BreakerIncident(incident, a) {
+				over[incident] = true
+			}
+		}
+		return over[incident]
+	}); err != nil {
 		return "", true, err
 	}
-	note(st, journal.Unpaused, "a person lifted the pause")
+	who := cmp.Or(agent, st.ID())
+	_ = st.Journal().Add(journal.Event{At: now, Kind: journal.Unpaused, Agent: "person", Text: fmt.Sprintf("a person lets %s go on", who)})
+	for incident := range over {
+		_ = st.Journal().Add(journal.Event{At: now, Kind: journal.Unpaused, Agent: "person", Incident: incident, Over: true, Text: fmt.Sprintf("a person lets %s go on", who)})
+	}
 	for _, a := range m.Roster {
 		_ = wake.Send(units.Wakes(st, m, a.Name))
 	}
-	text = st.ID() + " goes on"
-	if left := slices.DeleteFunc(pauses, mine); len(left) > 0 {
-		text = fmt.Sprintf("%s is still paused: %s", st.ID(), left[0].Reason)
+	text = who + " goes on"
+	if left := slices.DeleteFunc(pauses, func(p mission.Pause) bool { return mine(p) || p.Agent != "" && p.Agent != agent }); len(left) > 0 {
+		text = fmt.Sprintf("%s is still paused: %s", who, left[0].Reason)
 	}
 	return text, true, nil
 }

@@ -129,11 +129,18 @@ func tickAgent(ctx context.Context, role mission.Role, st *store.Store, name str
 		return err
 	}
 	defer end()
-	more := out != tick.Busy && out != tick.Over
+	more := out != tick.Busy && out != tick.Over && out != tick.Later
+	began, through := more, false
+	defer func() {
+		if began && through { // else it died, and its next tick counts that
+			t.Ended(ctx, err)
+		}
+	}()
 	for n, begin := 0, time.Now(); more && n < maxSteps && time.Since(begin) < units.TickTime && ctx.Err() == nil; n++ {
 		out, err = roles[role](t).Once(ctx)
 		more = err == nil && out == tick.Moved
 	}
+	through = true
 	if more && ctx.Err() == nil {
 		t.Wake(a.Name)
 	}
