@@ -51,7 +51,7 @@ systemd: tools ## missions of systemd through power cuts, faults and long waits 
 	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run TestSystemd -timeout 60m -v
 
 torture: tools ## kill and fail ticks between any two system calls, 1,000 times by seed, and print what came of it (an hour and more)
-	AUTOAGENT_FULL=1 $(GO) test ./cmd/internal/e2e -run 'TestTorture|TestPick|TestCrashLoop|TestBlockedWaits' -timeout 300m -v
+	AUTOAGENT_FULL=1 AUTOAGENT_TORTURE=1000 $(GO) test ./cmd/internal/e2e -run 'TestTorture|TestPick|TestCrashLoop|TestBlockedWaits' -timeout 300m -v
 	AUTOAGENT_FULL=1 $(GO) test ./core/specialist -run 'TestThirty|TestInterventions|TestExhausted|TestSleeping|TestBusy' -timeout 20m -v
 
 walls: tools ## try every way out of the walls with every engine, and write down what came of it
