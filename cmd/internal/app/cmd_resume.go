@@ -25,8 +25,8 @@ func (c *cli) resumeCommand() *cobra.Command {
 		Short: "Go on with a mission that was paused or halted",
 		Long: "Go on with a mission that was paused, try its blocked steps again, and let agents go on that were paused because they\n" +
 			"only failed; with an agent's name, of that agent alone. Or go on with a mission that halted because its\n" +
-			"money or its time was used up, after budget add or hours add; or because a file of it was damaged, when a good copy is in its place. Nothing else\n" +
-			"brings a halted mission back.",
+			"money or its time was used up, after budget add or hours add; or because a file of it was damaged, when\n" +
+			"a good copy is in its place. Nothing else brings a halted mission back.",
 		Example:           "  AutoAgentProject budget add my-site 2usd && AutoAgentProject resume my-site\n  AutoAgentProject resume my-site codebuilder-1",
 		Args:              idAndAgent,
 		ValidArgsFunction: c.completeID,
