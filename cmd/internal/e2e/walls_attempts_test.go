@@ -141,7 +141,7 @@ var attempts = []attempt{
 	// Using too much, and standing in the way.
 	{name: "a huge file", do: `truncate -s 20G huge; x=$?; rm -f huge; exit $x`},
 	{name: "a memory bomb", do: `python3 -c 'import mmap; mmap.mmap(-1, 6<<30, flags=mmap.MAP_PRIVATE|mmap.MAP_ANONYMOUS)'`},
-	{name: "a process bomb", do: `n=0; while [ $n -lt 300 ]; do sleep 600 & n=$((n+1)); done; n=$(pgrep -P $$ -x sleep | wc -l); pkill -P $$ -x sleep; [ "$n" -ge 300 ]`},
+	{name: "a process bomb", do: `n=0; while [ $n -lt 300 ]; do sleep 600 & n=$((n+1)); done; n=$(pgrep -P $$ | wc -l); pkill -P $$; [ "$n" -ge 300 ]`},
 	{name: "a FIFO in place of a file", careless: `timeout 2 cat .gitattributes2; [ $? = 124 ] && echo x >"$OUT/$MARK-fifo"`, do: `mkfifo .gitattributes2 .gitmodules; mkdir -p s; mkfifo s/.gitattributes s/.gitignore`, seen: `test -e "$OUT/$MARK-fifo"`},
 	{name: "a socket in place of a file", careless: `cp sock copied || echo x >"$OUT/$MARK-sock"`, do: `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("sock")'`, seen: `test -e "$OUT/$MARK-sock"`},
 	{name: "a link in place of the draft", careless: `cat .autoagent/* >"$OUT/$MARK-draft"`, do: `mkdir -p .autoagent; ln -sf "$OP/.ssh/id_example" .autoagent/draft; ln -sf "$OP/.ssh/id_example" report.md`, seen: `grep -q example "$OUT/$MARK-draft" || git -c safe.directory='*' -C "$REPO" grep -q 'an example of a key' --all`},
