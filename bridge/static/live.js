@@ -78,11 +78,10 @@
     fresh();
   };
   setInterval(() => { if (again) load(); }, 1000);
-  document.addEventListener('visibilitychange', () => { if (!document.hidden) load(); });
-  let last = '', timer = 0;
+  let last = '', timer = 0, stream = null;
   const slow = () => { if (!timer) timer = setInterval(load, 15000); }; // where no stream comes through
   const begin = () => {
-    const s = new EventSource(live);
+    const s = stream = new EventSource(live);
     s.addEventListener('now', (e) => {
       clearInterval(timer);
       timer = 0;
@@ -94,8 +93,17 @@
     s.onerror = () => {
       tell('reconnecting', 'off');
       slow();
-      if (s.readyState === EventSource.CLOSED) setTimeout(begin, 10000);
+      if (s.readyState === EventSource.CLOSED && s === stream) setTimeout(() => { if (s === stream) begin(); }, 10000);
     };
   };
-  if (window.EventSource) begin(); else slow();
+  // A page that nobody sees keeps no connection: a browser has few of them for one place, and the dashboard may end meanwhile.
+  const leave = () => { if (stream) stream.close(); stream = null; };
+  addEventListener('pagehide', leave);
+  addEventListener('pageshow', (e) => { if (e.persisted && window.EventSource) { leave(); begin(); load(); } });
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) { leave(); return; }
+    if (window.EventSource && !stream) begin();
+    load();
+  });
+  if (!window.EventSource) slow(); else if (!document.hidden) begin();
 })();
