@@ -55,3 +55,23 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// FuzzCheckSoul holds for any bytes: no panic, an error names file and line in one line, and a good soul has all its sections.
+func FuzzCheckSoul(f *testing.F) {
+	f.Add([]byte(goodSoul))
+	f.Add([]byte("## Core Values\n## Core Values\n"))
+	told := regexp.MustCompile(`^s\.md:[0-9]+: [^\n\x00-\x1f]+$`)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := CheckSoul("s.md", data); err != nil {
+			if usererr.CodeOf(err) != usererr.Usage || !told.MatchString(err.Error()) {
+				t.Fatalf("error %q", err)
+			}
+			return
+		}
+		for _, name := range SoulSections() {
+			if !regexp.MustCompile(`(?m)^[ \t\x{85}\x{a0}\p{Z}\v\f\r]*## ` + name).Match(data) {
+				t.Fatalf("%q passes without %s", data, name)
+			}
+		}
+	})
+}

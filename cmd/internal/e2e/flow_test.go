@@ -226,3 +226,17 @@ func TestFlowRollback(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 }
+
+// TestFlowQuestion: who only wants to know something gets an answer from an agent without any tool, and nothing is changed.
+func TestFlowQuestion(t *testing.T) {
+	inFull(t)
+	t.Parallel()
+	w := newWorld(t, judges("intake-1", "intent", "QUESTION", "It adds two numbers."))
+	out := w.must(0, "start", "ask", "What does add.sh do?", "--from", buggy(t), "--flow", "feature", "--verify", "false")
+	if !strings.Contains(out, "It adds two numbers.") {
+		t.Errorf("the answer is not told:\n%s", out)
+	}
+	if got := w.visits("ask"); got != "intake-1 done" {
+		t.Errorf("%s", got)
+	}
+}
