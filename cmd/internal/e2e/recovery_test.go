@@ -77,9 +77,13 @@ func TestCrashLoop(t *testing.T) {
 		t.Errorf("why:\n%s", why)
 	}
 	w.must(0, "resume", "loop", "codebuilder-1")
-	if code, out := wait(); code != 0 {
-		t.Errorf("exit status %d\n%s%s", code, out, w.history())
+	// It works again: the first it does is to give up the handoff over which three of its ticks died.
+	w.until("it goes on", func() bool { return len(w.events("loop", journal.StepFailed)) == 1 })
+	if p, err := w.store("loop").PausesOf("codebuilder-1", time.Now()); err != nil || len(p) > 0 {
+		t.Errorf("%+v, %v", p, err)
 	}
+	w.must(0, "abort", "loop")
+	wait()
 	if told := w.events("loop", journal.AgentPaused); len(told) != 1 {
 		t.Errorf("told %+v", told)
 	}
