@@ -9,9 +9,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
+	"example.com/AutoAgentProject/core/journal"
 	"example.com/AutoAgentProject/core/mission"
 	"example.com/AutoAgentProject/core/notify"
 	"example.com/AutoAgentProject/core/store"
@@ -234,7 +236,20 @@ func (p *poller) nothingLive() bool {
 // ended says whether the last message of a mission that stopped was made.
 func ended(st *store.Store, stop mission.Stop) bool {
 	told, err := endTold(st, stop)
-	return err != nil || told // what cannot be read is waited for by nobody
+	if err != nil {
+		return true // what cannot be read is waited for by nobody
+	}
+	if !told || time.Since(stop.At) > time.Hour { // a message that is not there by then never comes
+		return told
+	}
+	// The event is there a moment before its message is.
+	for _, box := range []notify.State{"new", notify.Sent, notify.Parked} {
+		rows, err := (notify.Outbox{Dir: st.Notify()}).Done(box, "")
+		if err != nil || slices.ContainsFunc(rows, func(r notify.Row) bool { return r.Level == journal.End && !r.At.Before(stop.At) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // lastWords is how long the process that finished a mission tries to bring its last message out.
