@@ -14,6 +14,9 @@ import (
 // DocsRef is the ref that keeps the documents and specifications of a mission, beside its product.
 func DocsRef(id string) string { return "refs/autoagent/" + id + "/docs" }
 
+// CheckpointDocsRef is the ref that keeps what DocsRef kept at a checkpoint.
+func CheckpointDocsRef(id, n string) string { return "refs/autoagent/" + id + "/checkpoints/docs/" + n }
+
 // AddDocument adds a file to what a ref keeps, by compare-and-swap, and returns what lies there now: a file of that path that is
 // there already stays as it is, so that the call is repeatable.
 func (r Repo) AddDocument(ctx context.Context, ref, path string, data []byte, who Who, message string, at time.Time) ([]byte, error) {

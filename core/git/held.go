@@ -7,7 +7,7 @@ func (r Repo) Unmerged(ctx context.Context, main string) (bool, error) {
 	if err := valid(main); err != nil {
 		return false, err
 	}
-	out, err := r.git(ctx, "rev-list", "--max-count=1", "--exclude="+DocsRef("*"), "--all", "--not", main)
+	out, err := r.git(ctx, "rev-list", "--max-count=1", "--exclude="+DocsRef("*"), "--exclude="+CheckpointDocsRef("*", "*"), "--all", "--not", main)
 	return out != "", err
 }
 

@@ -107,35 +107,82 @@ func (m Manager) giveUp(ctx context.Context, p *plan.Plan, head, reason string) 
 		m.Line(ctx, "idle", "", "", "gave up: %s", reason)
 		return tick.Over, m.Stop(mission.FailedEnd, reason)
 	}
-	failed := p.Count(plan.Failed)
-	maySkip := failed > 0 && failed < len(p.Steps)
+	return m.askFault(ctx, p, head, fault{reason: reason, state: plan.Failed,
+		subject: fmt.Appendf(nil, "%d %d %s", p.Round, p.Granted, reason),
+		goOn:    "the manager makes one more plan; with /approve you can tell it what to do differently.",
+		again:   func(*plan.Plan) {},
+		silence: func(d *mission.Decision) (tick.Outcome, error) {
+			return tick.Over, m.Stop(mission.FailedEnd, fmt.Sprintf("%s; nobody answered approval %d in time", reason, d.N))
+		}})
+}
+
+// standOrAsk lets the mission wait for a person who looks at what is blocked, and asks how it goes on where somebody can be asked.
+func (m Manager) standOrAsk(ctx context.Context, p *plan.Plan, head, reason string) (tick.Outcome, error) {
+	if !m.Mission.AskErrors {
+		return m.stand(ctx, reason)
+	}
+	over := map[string]bool{}
+	subject := []byte(reason)
+	for _, s := range p.Steps {
+		if s.State == plan.Blocked {
+			over[tick.BlockedIncident(s)] = true
+			subject = fmt.Appendf(subject, "\n%s", tick.BlockedIncident(s)) // another one each time that it is tried
+		}
+	}
+	out, err := m.askFault(ctx, p, head, fault{name: tick.BlockedCause, reason: reason, state: plan.Blocked, subject: subject,
+		goOn:    "what is blocked is tried again.",
+		again:   func(now *plan.Plan) { now.Unblock("", m.Now()) },
+		silence: func(*mission.Decision) (tick.Outcome, error) { return m.stand(ctx, reason) }})
+	if err != nil || out != tick.Moved {
+		return out, err
+	}
+	return out, m.Store.TickTodo(ctx, func(incident string) bool { return over[incident] })
+}
+
+// fault is what a person is asked about where the mission cannot go on by itself.
+type fault struct {
+	name    string // a question of that name takes the place of an earlier one; may be empty
+	reason  string
+	subject []byte
+	state   plan.State // of the steps that can be left out
+	goOn    string     // what it means to go on
+	again   func(now *plan.Plan)
+	silence func(*mission.Decision) (tick.Outcome, error) // what becomes of it when nobody answers
+}
+
+func (m Manager) askFault(ctx context.Context, p *plan.Plan, head string, f fault) (tick.Outcome, error) {
+	n := p.Count(f.state)
+	maySkip := n > 0 && n < len(p.Steps)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nGo on: the manager makes one more plan; with /approve you can tell it what to do differently.\n", firstLines(reason, 1500))
+	fmt.Fprintf(&b, "%s\n\nGo on: %s\n", firstLines(f.reason, 1500), f.goOn)
 	if maySkip {
-		b.WriteString("Skip: what failed is left out, and what builds on it goes on without.\n")
+		fmt.Fprintf(&b, "Skip: what %s is left out, and what builds on it goes on without.\n", map[plan.State]string{plan.Failed: "failed", plan.Blocked: "is blocked"}[f.state])
 	}
 	b.WriteString("Abort: the mission ends; what is done stays.")
-	content := fmt.Appendf(nil, "%d %d %s", p.Round, p.Granted, reason)
-	d, err := m.AskPerson(ctx, tick.Question{Kind: mission.Fault, Subject: content, Title: "the mission cannot go on by itself", Text: b.String(), MaySkip: maySkip, Alone: alone(p)})
+	d, err := m.AskPerson(ctx, tick.Question{Kind: mission.Fault, Name: f.name, Subject: f.subject, Title: "the mission cannot go on by itself", Text: b.String(), MaySkip: maySkip, Alone: alone(p)})
 	switch {
 	case err != nil:
 		return tick.Idle, err
 	case d == nil:
 		m.phase(ctx, "waiting")
-		m.Line(ctx, "waiting", "", "", "waits for a person: %s", firstLines(reason, 200))
+		m.Line(ctx, "waiting", "", "", "waits for a person: %s", firstLines(f.reason, 200))
 		return tick.Later, nil
-	case d.Allows(mission.Hash(content)), d.Verdict == mission.Skipped && maySkip:
+	case d.Allows(mission.Hash(f.subject)), d.Verdict == mission.Skipped && maySkip:
 		return tick.Moved, m.Change(ctx, head, func(now *plan.Plan) error {
 			if d.Verdict == mission.Skipped {
-				now.Skip()
+				now.Skip(f.state)
+			} else {
+				f.again(now)
 			}
-			now.Granted++ // from now on it is another question: the answer is used up
+			if f.state == plan.Failed {
+				now.Granted++ // from now on it is another question: the answer is used up
+			}
 			return nil
 		}, journal.Event{Kind: journal.Unpaused, Text: fmt.Sprintf("the mission goes on: approval %d is %s", d.N, d.Said())})
 	case d.Verdict == mission.Expired:
-		return tick.Over, m.Stop(mission.FailedEnd, fmt.Sprintf("%s; nobody answered approval %d in time", reason, d.N))
+		return f.silence(d)
 	}
-	return tick.Over, m.Stop(mission.Aborted, strings.TrimSuffix(fmt.Sprintf("%s; a person ended it: %s", reason, d.Note), ": "))
+	return tick.Over, m.Stop(mission.Aborted, strings.TrimSuffix(fmt.Sprintf("%s; a person ended it: %s", f.reason, d.Note), ": "))
 }
 
 // inWords is an answer as the agent that asked reads it.

@@ -88,7 +88,7 @@ func (m Manager) Once(ctx context.Context) (tick.Outcome, error) {
 		m.Event(journal.Event{Kind: journal.MissionFinished, Text: reason})
 		return tick.Over, m.Stop(mission.Completed, reason)
 	case plan.Stand:
-		return m.stand(ctx, reason)
+		return m.standOrAsk(ctx, p, head, reason)
 	case plan.GiveUp:
 		return m.giveUp(ctx, p, head, reason)
 	}

@@ -116,10 +116,10 @@ func (p *Plan) Answer(id, answer string, name Namer, now time.Time) {
 	}
 }
 
-// Skip leaves the failed steps out, by a person's word: what builds on them goes on without, and what they alone served is
+// Skip leaves the steps of that state out, failed or blocked ones, by a person's word: what builds on them goes on without, and what they alone served is
 // not asked for any more.
-func (p *Plan) Skip() {
-	failed := func(s Step) bool { return s.State == Failed }
+func (p *Plan) Skip(state State) {
+	failed := func(s Step) bool { return s.State == state }
 	for _, s := range p.Steps {
 		if failed(s) {
 			p.Skipped = append(p.Skipped, s)

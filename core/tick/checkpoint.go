@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"example.com/AutoAgentProject/core/git"
@@ -41,6 +42,9 @@ func CheckpointName(n int) string { return filepath.Join("checkpoints", fmt.Spri
 
 // CheckpointRef keeps a checkpoint's commit, with kind "docs" that of its documents.
 func CheckpointRef(id, kind string, n int) string {
+	if kind == "docs" {
+		return git.CheckpointDocsRef(id, strconv.Itoa(n))
+	}
 	return fmt.Sprintf("refs/autoagent/%s/checkpoints/%s/%d", id, kind, n)
 }
 

@@ -190,6 +190,8 @@ func unpauseMission(ctx context.Context, st *store.Store, m mission.Mission, age
 			return agent == "" || p.Agent == agent
 		case tick.BlockedCause:
 			return agent == "" || len(over) > 0
+		case tick.WaitCause: // the question about what is blocked is out of date; whoever still has nothing to do waits again
+			return len(over) > 0
 		}
 		return false
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,13 +22,13 @@ import (
 	"example.com/AutoAgentProject/core/units"
 )
 
-const (
-	botToken = "123456:EXAMPLE-TOKEN_of-a-bot"
-	botUser  = 4000000001
-)
+const botUser = 4000000001
 
-// bot is a Telegram on loopback with one chat.
+var bots atomic.Int64
+
+// bot is a Telegram on loopback with one chat. Each has a token of its own: one poller of a machine has a token.
 type bot struct {
+	token  string
 	server *httptest.Server
 	mu     sync.Mutex
 	texts  []string
@@ -48,14 +49,14 @@ func (b *bot) goesAway(away bool) {
 }
 
 func newBot(t *testing.T) *bot {
-	b := &bot{next: 1}
+	b := &bot{token: fmt.Sprintf("%d:EXAMPLE-TOKEN_of-a-bot", 123456+bots.Add(1)), next: 1}
 	b.server = httptest.NewServer(b)
 	t.Cleanup(func() { b.server.CloseClientConnections(); b.server.Close() })
 	return b
 }
 
 func (b *bot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	method, mine := strings.CutPrefix(r.URL.Path, "/bot"+botToken+"/")
+	method, mine := strings.CutPrefix(r.URL.Path, "/bot"+b.token+"/")
 	if !mine {
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprint(w, `{"ok":false,"error_code":401,"description":"Unauthorized"}`)
@@ -145,7 +146,7 @@ func (w *world) pair(b *bot, more ...string) {
 	w.t.Helper()
 	dir := filepath.Join(filepath.Dir(w.root), "home", ".config", "autoagent")
 	config := fmt.Sprintf("telegram_chat: %d\ntelegram_user: %d\ntelegram_endpoint: %s\ntell_every: 1s\n", botUser, botUser, b.server.URL) + strings.Join(more, "\n")
-	for _, err := range []error{os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(config), 0o600), os.WriteFile(filepath.Join(dir, "telegram-token"), []byte(botToken+"\n"), 0o600)} {
+	for _, err := range []error{os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(config), 0o600), os.WriteFile(filepath.Join(dir, "telegram-token"), []byte(b.token+"\n"), 0o600)} {
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -227,7 +228,7 @@ func systemdPoller(t *testing.T, who string) {
 	b := newBot(t)
 	p := newPerson(t, planned(step("zero", "test -f zero"), step("first", "true", "zero")), works("zero", bash("echo 0 > zero")), stubborn("mark-of-the-poller"))
 	script := fmt.Sprintf("umask 077; mkdir -p ~/.config/autoagent; echo '%s' > ~/.config/autoagent/telegram-token; printf 'telegram_chat: %d\\ntelegram_user: %d\\ntelegram_endpoint: %s\\ntell_every: 1s\\n' > ~/.config/autoagent/config.yaml",
-		botToken, botUser, botUser, b.server.URL)
+		b.token, botUser, botUser, b.server.URL)
 	if out, exit := p.host.Run(t.Context(), "alice", "sh", "-c", script); exit != 0 {
 		t.Fatal(out)
 	}
