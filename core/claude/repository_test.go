@@ -91,7 +91,9 @@ func TestTakeFrom(t *testing.T) {
 			}
 		}
 	}
-	if len(mission.FromRepoWords()) != 4 {
-		t.Error("a word is not tested here")
+	for _, word := range mission.FromRepoWords() {
+		if word != mission.FromCraft && !strings.Contains("claude-md settings hooks mcp", word) { // the craft is nothing for the agent program
+			t.Errorf("%s is not tested here", word)
+		}
 	}
 }

@@ -222,8 +222,20 @@ func testMends(t *testing.T) {
 		t.Fatal(err)
 	}
 	systemctl("start", unit("my", "codebuilder-1.service"))
-	p.until("it said so", func() bool { return systemctl("is-failed", unit("my", "codebuilder-1.service")) == "failed" })
-	p.reconcile("my silence done")
+	p.until("it said so, and is silenced", func() bool {
+		if systemctl("is-failed", unit("my", "codebuilder-1.service")) != "failed" {
+			return false
+		}
+		rep, err := p.e.Reconcile(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rep.Items) == 0 { // its timer's first tick came in between
+			return false
+		}
+		p.check(rep, "my silence done")
+		return true
+	})
 	for _, kind := range []string{"timer", "socket"} {
 		if got := systemctl("is-active", unit("my", "codebuilder-1."+kind)); got != "inactive" {
 			t.Errorf("the %s is %s", kind, got)

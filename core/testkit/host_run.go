@@ -18,8 +18,9 @@ import (
 
 const commandTime = 3 * time.Minute // for what should take milliseconds
 
-// enter goes into the cgroups that are named first, which systemd may have tidied away, and becomes the rest.
-const enter = `umask 022; for d; do shift; [ "$d" = -- ] && break; mkdir -p "$d" && echo $$ >"$d/cgroup.procs" || exit 125; done; exec "$@"`
+// enter goes into the cgroups that are named first, which systemd may have tidied away, and becomes the rest. The kernel may
+// refuse the move with EIO while systemd is at it in another hierarchy.
+const enter = `umask 022; for d; do shift; [ "$d" = -- ] && break; mkdir -p "$d" && { echo $$ >"$d/cgroup.procs" || { sleep 1; echo $$ >"$d/cgroup.procs"; }; } || exit 125; done; exec "$@"`
 
 // Command prepares a program as a user of the host, root if user is empty, with the environment of a login; nothing of
 // the environment outside comes along. It runs in the host's namespaces and in a cgroup of no unit.

@@ -199,7 +199,7 @@ func runnerLimitCases() []runnerCase {
 	}
 	return []runnerCase{
 		{"wall limit", []scriptmodel.Step{long}, func(s *runnerStage) {
-			s.job.Wall = 3 * time.Second // the program needs some of it to start
+			s.job.Wall = 12 * time.Second // the program needs some of it to start, on a busy machine most
 			inFlight(s, s.want(runner.Failed, "wall"))
 		}},
 		{"silence", []scriptmodel.Step{hang}, func(s *runnerStage) {
