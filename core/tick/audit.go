@@ -73,9 +73,16 @@ func (t *Tick) known(name string) bool {
 	return agent || name == "repo.git" || name == "result" || name == ".cells" || strings.HasPrefix(name, ".result-") || strings.HasPrefix(name, ".kept-")
 }
 
-// others says whether a unit belongs to another mission or to all: starts and ends of those come at any time.
+// others says whether a unit belongs to another mission or to all: starts and ends of those come at any time. While one is
+// written, by core/files or by systemd, it has a hidden name, which systemd loads nothing from.
 func (t *Tick) others(name string) bool {
 	unit := filepath.Base(name)
+	if n, ok := strings.CutPrefix(unit, ".tmp-"); ok && n != "" && strings.Trim(n, "0123456789") == "" {
+		return true
+	}
+	if strings.HasPrefix(unit, ".forge-autoagent") || strings.HasPrefix(unit, ".#forge-autoagent") {
+		return true
+	}
 	return strings.HasPrefix(unit, "forge-autoagent") && !slices.Contains(mission.UnitNames(t.Mission.ID, t.Mission.Roster), unit)
 }
 

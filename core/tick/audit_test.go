@@ -40,6 +40,7 @@ func TestAudit(t *testing.T) {
 		{"home/.config/systemd/user/planted.service", true},
 		{"home/.config/systemd/user/default.target.wants/planted.service", true},
 		{"home/.config/systemd/user/forge-autoagent-my-site-quota.service", true},
+		{"home/.config/systemd/user/.tmp-1.service", true},
 		{"home/.config/autostart/planted.desktop", true},
 		{"home/.config/environment.d/planted.conf", true},
 		{"home/.config/git/config", true},
@@ -66,6 +67,9 @@ func TestAudit(t *testing.T) {
 		{"home/.local/share/file", false},
 		{"home/.config/systemd/user/forge-autoagent-other-quota.service", false},
 		{"home/.config/systemd/user/default.target.wants/forge-autoagent-other.target", false},
+		{"home/.config/systemd/user/.tmp-2064044975", false},
+		{"home/.config/systemd/user/.forge-autoagent-other-quota.service123456789", false},
+		{"home/.config/systemd/user/default.target.wants/.#forge-autoagent-other.target0123456789abcdef", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
