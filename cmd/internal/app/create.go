@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -91,14 +92,20 @@ func (c *cli) create(ctx context.Context, d *draft) (err error) {
 		return usererr.New(usererr.Aborted, "", "stopped before anything was made")
 	}
 	st := d.root.Mission(m.ID)
+	made = append(missing(st.Logs()), made...)
 	if err := os.MkdirAll(st.Logs(), 0o700); err != nil {
 		return err
 	}
-	if err := files.Move(next.Work(), st.Work()); err != nil {
-		return taken(m.ID, err)
+	err = files.Move(next.Work(), st.Work())
+	if err == nil {
+		err = files.Move(next.Dir(), st.Dir())
 	}
-	if err := files.Move(next.Dir(), st.Dir()); err != nil {
-		tick.Sweep(st.Work())
+	if err != nil { // what is not in its old place was moved, although the move may have failed: it is ours to take back
+		for from, to := range map[string]string{next.Dir(): st.Dir(), next.Work(): st.Work()} {
+			if _, serr := os.Lstat(from); errors.Is(serr, fs.ErrNotExist) {
+				tick.Sweep(to)
+			}
+		}
 		return taken(m.ID, err)
 	}
 	return nil

@@ -69,7 +69,9 @@ func TestSystemdRemove(t *testing.T) {
 			t.Error(err)
 		}
 
-		p.host.Run(t.Context(), "", "chown", "-R", owner, "/srv/copy")
+		if manager == units.User {
+			p.host.Run(t.Context(), "", "chown", "-R", owner, "/srv/copy")
+		}
 		if out, code := p.host.Run(t.Context(), p.asks(), uninstall...); code != 0 {
 			t.Fatalf("uninstall: %d\n%s", code, out)
 		}
