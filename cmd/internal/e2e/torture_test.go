@@ -103,9 +103,9 @@ func TestTorture(t *testing.T) {
 		seed = n
 	}
 	m := &matrix{cells: map[string]map[string]int{}}
-	if want == 0 { // the short form: three whose moment comes early
+	if want == 0 { // the short form: two whose moment comes early
 		t.Run("short", func(t *testing.T) {
-			for _, s := range []uint64{14, 20, 22} {
+			for _, s := range []uint64{14, 20} {
 				t.Run(fmt.Sprintf("seed-%d", s), func(t *testing.T) {
 					t.Parallel()
 					m.add(tortured(t, s))
