@@ -42,24 +42,11 @@ func (f Flow) Markdown() string {
 	say("---\nflow: %s\nversion: %d\ndescription: %s\nmode: %s\nsteps:", f.ID, f.Version, quote(f.Description), f.Mode)
 	for _, s := range f.Steps {
 		say("  - id: %s\n    profession: %s", s.ID, s.Profession)
-		for _, x := range []struct{ key, text string }{{"title", s.Title}, {"brief", s.Brief}, {"gate", s.Gate}, {"model", s.Model}} {
-			if x.text != "" {
-				say("    %s: %s", x.key, quote(x.text))
-			}
+		if s.Gate != "" {
+			say("    gate: %s", quote(s.Gate))
 		}
-		for _, x := range []struct {
-			key   string
-			items []string
-		}{{"requires", s.Requires}, {"produces", s.Produces}, {"verify", s.Verify}} {
-			if len(x.items) > 0 {
-				say("    %s: %s", x.key, list(x.items))
-			}
-		}
-		if len(s.Validators) > 0 {
-			say("    validators: %s", validatorList(s.Validators))
-		}
-		if s.Optional {
-			say("    optional: true")
+		for _, line := range common(s) {
+			say("    %s", line)
 		}
 		if s.Loop != (Loop{}) {
 			say("    loop: %s", s.Loop.table("max"))
@@ -124,24 +111,8 @@ func (f Flow) AD() string {
 			gate = ", gate: " + quote(s.Gate)
 		}
 		say("\n$Step(id: %s, profession: %s%s) {", quote(s.ID), quote(s.Profession), gate)
-		for _, x := range []struct{ key, text string }{{"title", s.Title}, {"brief", s.Brief}, {"model", s.Model}} {
-			if x.text != "" {
-				say("  %s: %s", x.key, quote(x.text))
-			}
-		}
-		for _, x := range []struct {
-			key   string
-			items []string
-		}{{"requires", s.Requires}, {"produces", s.Produces}, {"verify", s.Verify}} {
-			if len(x.items) > 0 {
-				say("  %s: %s", x.key, list(x.items))
-			}
-		}
-		if len(s.Validators) > 0 {
-			say("  validators: %s", validatorList(s.Validators))
-		}
-		if s.Optional {
-			say("  optional: true")
+		for _, line := range common(s) {
+			say("  %s", line)
 		}
 		if l := s.Loop; l != (Loop{}) {
 			l.Back, l.OnFail = f.targetAD(i, l.Back), f.targetAD(i, l.OnFail)
@@ -241,4 +212,28 @@ func (e Exit) Schema() json.RawMessage {
 		"additionalProperties": false,
 	})
 	return b
+}
+
+// common are the keys of a step that both forms write alike, a line each.
+func common(s Step) (lines []string) {
+	for _, x := range []struct{ key, text string }{{"title", s.Title}, {"brief", s.Brief}, {"model", s.Model}} {
+		if x.text != "" {
+			lines = append(lines, x.key+": "+quote(x.text))
+		}
+	}
+	for _, x := range []struct {
+		key   string
+		items []string
+	}{{"requires", s.Requires}, {"produces", s.Produces}, {"verify", s.Verify}} {
+		if len(x.items) > 0 {
+			lines = append(lines, x.key+": "+list(x.items))
+		}
+	}
+	if len(s.Validators) > 0 {
+		lines = append(lines, "validators: "+validatorList(s.Validators))
+	}
+	if s.Optional {
+		lines = append(lines, "optional: true")
+	}
+	return lines
 }
