@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,60 @@ func TestNoUsablePlanIsAsked(t *testing.T) {
 	w.once(tick.Moved)
 	if w.plan().Round != 1 || len(w.fake.jobs) != MaxRuns+1 {
 		t.Errorf("%+v, %d runs", w.plan(), len(w.fake.jobs))
+	}
+}
+
+// TestBlockedIsAsked: where one can be asked, a person says how it goes on with what is blocked. Each try is a question of its own,
+// and silence leaves it to stand, not to fail.
+func TestBlockedIsAsked(t *testing.T) {
+	block := func(w *world) {
+		w.set1("a", plan.Working)
+		ok(t, w.Store.ChangePlan(t.Context(), func(p *plan.Plan) (bool, error) { p.Block("a", "BLOCKED: no flour", noon); return true, nil }))
+	}
+	for verdict, then := range map[mission.Verdict]func(w *world){
+		mission.Approved: func(w *world) {
+			w.once(tick.Moved)
+			if a := w.plan().Step("a"); a.State != plan.Assigned {
+				t.Errorf("it is not tried again: %+v", a)
+			}
+			block(w)
+			w.once(tick.Later)
+			if a := w.approval(2); a.Decision != nil {
+				t.Errorf("the old answer counts again: %+v", a)
+			}
+		},
+		mission.Skipped: func(w *world) {
+			w.once(tick.Moved)
+			if p := w.plan(); p.Step("a") != nil || len(p.Skipped) != 1 || p.Step("b").State != plan.Assigned {
+				t.Errorf("%+v", p)
+			}
+		},
+		mission.Expired: func(w *world) {
+			w.once(tick.Idle)
+			if pauses, _ := w.Store.Pauses(noon); !slices.ContainsFunc(pauses, func(c mission.Pause) bool { return c.Cause == tick.BlockedCause }) {
+				t.Errorf("it does not stand: %+v", pauses)
+			}
+		},
+		mission.Rejected: func(w *world) {
+			w.once(tick.Over)
+			if s := w.stop(); s.Cause != mission.Aborted {
+				t.Errorf("%+v", s)
+			}
+		},
+	} {
+		w := newWorld(t, "g", "")
+		w.Mission.AskErrors = true
+		w.fake.answers = []string{three}
+		w.once(tick.Moved)
+		block(w)
+		w.once(tick.Later)
+		w.waits()
+		if a := w.approval(1); a.Kind != mission.Fault || !a.MaySkip || !strings.Contains(a.Text, "no flour") {
+			t.Errorf("%+v", a)
+		}
+		_, _, err := w.Store.Decide(1, mission.Decision{Verdict: verdict, Note: "because", Key: "k"}, noon)
+		ok(t, err)
+		then(w)
 	}
 }
 
